@@ -136,7 +136,7 @@ def delete_group(groups: Groups, group: Group, why: str, who: Who | None, step: 
     del groups[group.group_id]
     for member_id in list(group.pending):
         drop_pending(group, member_id, step)
-    if was_used or why == "request":  # which purges the events of an earlier group of this id
+    if was_used or why == "request":  # an operator finds every deletion
         step.note(GroupDeleted(*group.fact_head, why=why, who=who))
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from groupkeeper.coordinator.caller import ReplyTo
-from groupkeeper.coordinator.facts import GroupDeleted, NotedFact
+from groupkeeper.coordinator.facts import NotedFact
 from groupkeeper.coordinator.step import GroupResponse, KeyValue, Step
 
 Replies = list[tuple[ReplyTo, GroupResponse]]
@@ -27,8 +27,6 @@ FACTS_MOST: Final = 5_000
 """The most facts that wait for the event log; beyond, only those of steps with records are kept. A
 round takes all that there are, so this is reached only while the log is slow; a fact takes half a
 kilobyte."""
-DELETIONS_MOST: Final = 10_000
-"""How many facts more may wait if they are deletions, which purge events."""
 
 
 @dataclass(slots=True)
@@ -116,13 +114,11 @@ class ReplyGate:
         kept = facts
         if self._untaken_facts + len(facts) > self.facts_most:
             kept, left_out = [], Counter[str]()
-            room = self.facts_most + DELETIONS_MOST - self._untaken_facts
             for noted in facts:
                 if not noted.fact.is_event:
                     continue
                 # What wrote records is answered, and told: no more of it waits than its records do.
-                deleted = isinstance(noted.fact, GroupDeleted) and len(kept) < room
-                if noted.with_records or deleted:
+                if noted.with_records:
                     kept.append(noted)
                 else:
                     left_out[type(noted.fact).__name__] += 1

@@ -22,9 +22,6 @@ What happened to consumer groups, and why, as it is stored: for those who read t
 
 A record's key is the group id in UTF-8, its value one JSON object in UTF-8, and its time the time
 of the event. Types and fields may be added: skip what you do not know. Times are milliseconds.
-
-A record without a value is a tombstone: the group was deleted by request, `group.events.purge` is
-on, and the group's events before it are being removed. Skip it, and remove them from your copies.
 """
 
 FIELDS = "\n| field | JSON | meaning |\n|---|---|---|"

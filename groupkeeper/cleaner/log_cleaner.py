@@ -10,13 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from math import inf
 from typing import Any, Final
 from weakref import WeakSet
 
 from groupkeeper.backoff import RetryTimes
-from groupkeeper.cleaner.plan import TO_PURGE, Candidate, all_finished, candidate
+from groupkeeper.cleaner.plan import Candidate, candidate
 from groupkeeper.cleaner.process import CompactionHung, CompactionStopped
 from groupkeeper.clock import Clock
 from groupkeeper.observe.logs import Logger
@@ -38,9 +36,6 @@ longest: each attempt may read all of it."""
 
 LOOKED_AT_IN_A_SLICE: Final = 200
 """Logs examined per slice; takes about a millisecond."""
-
-PURGE_PAUSE_S: Final = 600.0
-"""Minimum time between two purges of a log, each of which reads and writes all of it."""
 
 STOP_S: Final = 2.0
 """How long a stop waits for an abandoned compaction, or one whose result is being swapped in: some
@@ -68,9 +63,6 @@ class CleanableLog:
     """Where files of the log may be read and renamed, beside its appends."""
     appending: Thread
     """Where appends are made."""
-    roll: Callable[[], int | None] | None = None
-    """For logs that are purged, not compacted: begins a new segment where appends are made, so that
-    all tombstones are before it. Returns how many were announced; None: the log is not open."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -104,8 +96,6 @@ class LogCleaner:
         self._random_bytes = services.random_bytes
         self._compact = services.compact
         self._retries: RetryTimes[str] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
-        self._purged: dict[str, float] = {}
-        """Start of the last purge of a log, in seconds of the clock."""
         self._damaged: WeakSet[Log] = WeakSet()
         """Logs with damaged segments: not retried before they are reopened."""
         self._task: asyncio.Task[None] | None = None
@@ -159,26 +149,17 @@ class LogCleaner:
                 log = each.log
                 if log in self._damaged or log.failed or self._retries.waits(log.name, now):
                     continue
-                found = self._candidate(each, now)
+                found = candidate(log, each.policy, self._clock.wall())
                 if found is not None and (best is None or found[:2] > best[1][:2]):
                     best = each, found
         return best
-
-    def _candidate(self, each: CleanableLog, now: float) -> Candidate | None:
-        if each.roll is None:
-            return candidate(each.log, each.policy, self._clock.wall())
-        begun = self._purged.get(each.log.name, -inf)
-        return TO_PURGE if now >= begun + PURGE_PAUSE_S else None
 
     async def _clean(self, target: CleanableLog, found: Candidate) -> None:
         log, began = target.log, self._clock.seconds()
         token = self._random_bytes(TOKEN_BYTES).hex()
         compacted: Compacted | None = None
         try:
-            if target.roll is not None:
-                compacted = await self._purge(target, target.roll, token)
-            else:
-                compacted = await self._compacted(target, found, token)
+            compacted = await self._compacted(target, found, token)
         except CompactionStopped:
             pass  # its files are removed as after a failure
         except (StorageError, OSError) as error:
@@ -190,7 +171,7 @@ class LogCleaner:
         took = self._clock.seconds() - began
         self._stats.record(took, compacted.bytes_read, compacted.bytes_written)
         _log.info(
-            "log compacted" if target.roll is None else "log purged",
+            "log compacted",
             log=log.name,
             bytes_before=compacted.bytes_read,
             bytes_after=compacted.bytes_written,
@@ -202,33 +183,10 @@ class LogCleaner:
         self, target: CleanableLog, found: Candidate, token: str
     ) -> Compacted | None:
         """Compact, and swap the result into the log; None if it no longer fits."""
+        log = target.log
         compacted = await self._compact(self._job(target, found.sources, token))
-        if compacted.first_dirty == target.log.first_dirty:
-            self._blocked(target.log, compacted.blocked_by)
-        return await self._replace(target, compacted, token)
-
-    async def _purge(
-        self, target: CleanableLog, roll: Callable[[], int | None], token: str
-    ) -> Compacted | None:
-        """Remove records superseded by tombstones, up to now; None as in `_compacted`."""
-        log = target.log
-        self._purged[log.name] = self._clock.seconds()
-        tombstones = await target.appending(roll)
-        if tombstones is None:
-            return None
-        sources = await target.aside(lambda: all_finished(log))
-        compacted = await self._compact(self._job(target, sources, token))
-        if await self._replace(target, compacted, token) is None:
-            return None
-        purged_to, end = compacted.first_dirty, max((each.end for each in sources), default=0)
-        if purged_to >= end and not log.closed:  # else: too many keys for one purge
-            await target.appending(partial(log.purge.purged, tombstones))
-        return compacted
-
-    async def _replace(
-        self, target: CleanableLog, compacted: Compacted, token: str
-    ) -> Compacted | None:
-        log = target.log
+        if compacted.first_dirty == log.first_dirty:
+            self._blocked(log, compacted.blocked_by)
         swap = Swap(log, compacted)
         if not await target.aside(lambda: swap.prepare(token, target.archive)):
             return None
@@ -250,7 +208,6 @@ class LogCleaner:
             producer_id_expiration_ms=self._settings.producer_id_expiration_ms,
             dedupe_bytes=self._settings.log_cleaner_dedupe_buffer_size,
             limits=log.limits,
-            purges=target.roll is not None,
         )
 
     def _blocked(self, log: Log, producer_id: int) -> None:

@@ -4,7 +4,7 @@ Source: Kafka's LogCleanerManager, `cleanableOffsets` and `grabFilthiestCompacte
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from groupkeeper.storage.compaction.pieces import SourceSegment
 from groupkeeper.storage.log.log import Log
@@ -22,21 +22,6 @@ class Candidate(NamedTuple):
     """The oldest segments of the log, whether compacted before or not."""
 
 
-TO_PURGE: Final = Candidate(overdue=True, dirty_ratio=1.0, sources=())
-"""A log with tombstones. Its segments are determined once it has begun a new one."""
-
-
-def all_finished(log: Log) -> Sequence[SourceSegment]:
-    """Return all finished segments of a log, with times. Reads their headers; raises OSError."""
-    sources = []
-    for segment, end in log.finished:
-        if segment.first_timestamp < 0:
-            segment.read_first_timestamp()
-        times = segment.first_timestamp, segment.index.max_timestamp
-        sources.append(SourceSegment(segment.base_offset, end, segment.size, _crc(segment), *times))
-    return sources
-
-
 def candidate(log: Log, policy: LogPolicy, now_ms: int) -> Candidate | None:
     """Return the segments that need compaction at a time (epoch ms); None if none do.
 
@@ -49,7 +34,8 @@ def candidate(log: Log, policy: LogPolicy, now_ms: int) -> Candidate | None:
             if policy.min_lag_ms and segment.index.max_timestamp > now_ms - policy.min_lag_ms:
                 break
             dirty.append(segment)
-        sources.append(SourceSegment(segment.base_offset, end, segment.size, _crc(segment)))
+        crc = segment.finished.crc if segment.finished is not None else None
+        sources.append(SourceSegment(segment.base_offset, end, segment.size, crc))
     dirty_bytes = sum(segment.size for segment in dirty)
     if not dirty_bytes:
         return None
@@ -58,10 +44,6 @@ def candidate(log: Log, policy: LogPolicy, now_ms: int) -> Candidate | None:
     if not overdue and ratio <= policy.min_dirty_ratio:
         return None
     return Candidate(overdue, ratio, sources)
-
-
-def _crc(segment: Segment) -> int | None:
-    return segment.finished.crc if segment.finished is not None else None
 
 
 def _has_older(segments: Sequence[Segment], timestamp_ms: int) -> bool:

@@ -177,8 +177,6 @@ class EmbeddedLog:
         batches = late.make()
         if self.log is None:
             self.log = self._limited(self._services.flushes.store.open_new(self.name))
-        if any(each.value is None for records in batches for each in records):
-            self.log.purge.announce()
         return TimedAppend(self.log, epoch, 0, (), batches)
 
     def grown(self) -> None:

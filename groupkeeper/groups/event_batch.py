@@ -9,7 +9,6 @@ from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.facts import NotedFact, RebalanceStarted
 from groupkeeper.groups.event_budget import BODY, Charged
 from groupkeeper.groups.event_limits import EVENT_BYTES, SenderLimit, fitting, sender_of_fact
-from groupkeeper.groups.event_purge import Purge
 from groupkeeper.groups.event_sums import CommitSum, RefusalSum
 from groupkeeper.groups.partition_log import LateRecords
 from groupkeeper.groups.services import EventServices
@@ -23,10 +22,8 @@ FACT_BYTES: Final = 300
 DROPPED_MS: Final = 1_000
 """Minimum interval between two `events_dropped`, while the partition is served."""
 
-_Told = NotedFact | CommitSum | RefusalSum | Event
+EventRecord = NotedFact | CommitSum | RefusalSum | Event
 """Sources of events. An Event gets its place (seq, epoch, node) here."""
-EventRecord = _Told | Purge
-"""Sources of records."""
 _Sized = tuple[TimedRecord, int]
 """A record, and its size in a batch."""
 
@@ -39,7 +36,7 @@ def _key(group: str | None) -> bytes:
     return (group or "").encode("utf-8", "backslashreplace")
 
 
-def type_of_item(item: _Told) -> str:
+def type_of_item(item: EventRecord) -> str:
     """Return the type of the event that an item becomes."""
     if isinstance(item, NotedFact):
         return type_of(type(item.fact).__name__)
@@ -53,7 +50,7 @@ def is_end(item: EventRecord) -> bool:
     return isinstance(item, Event) and item.type == "coordinator_closed"
 
 
-def _event_of(item: _Told) -> Event | None:
+def _event_of(item: EventRecord) -> Event | None:
     if isinstance(item, NotedFact):
         return event_of(item)
     return item if isinstance(item, Event) else item.event()
@@ -114,11 +111,6 @@ class Dropped:
         if types:
             self.types.update(types)
             self.senders, self.group = [None, None], None
-
-    def forget_senders(self) -> None:
-        """Drop the senders, because a group is purged: its clients must not be named later."""
-        if self.types:
-            self.senders = [None, None]
 
     def event(self, at_ms: int, mono_ms: int) -> Event:
         """Return the `events_dropped` for these counts."""
@@ -204,10 +196,6 @@ class EventMaker:
     def _made(self, items: Iterable[EventRecord], at: tuple[int, int]) -> Iterable[_Sized]:
         has_room = self._services.limits.room.suffices(at[1])
         for item in items:
-            if isinstance(item, Purge):
-                self._dropped.forget_senders()
-                yield _sized(TimedRecord(item.at_ms, _key(item.group), None))
-                continue
             if has_room and is_end(item):
                 yield from self._told(at)  # so that everything is reported before a clean end
             try:
@@ -231,7 +219,7 @@ class EventMaker:
         if record is not None:
             yield _sized(record)
 
-    def _of_item(self, item: _Told, now_ms: int, has_room: bool) -> _Sized | None:
+    def _of_item(self, item: EventRecord, now_ms: int, has_room: bool) -> _Sized | None:
         """Return an item's record; None if it has no event, or that was left out and counted."""
         kind = type_of_item(item)
         if kind not in TYPES:
@@ -315,5 +303,5 @@ class EventBatch(LateRecords):
     def make(self) -> Sequence[Sequence[TimedRecord]]:
         self._undo = self._maker.stand()
         batches = self._maker.records(self.items, self._dropped, self._at)
-        self.made = sum(each.value is not None for records in batches for each in records)
+        self.made = sum(map(len, batches))
         return batches

@@ -20,7 +20,6 @@ from typing import Concatenate, Final, ParamSpec
 from groupkeeper.backoff import Backoff
 from groupkeeper.coordinator.facts import (
     Fact,
-    GroupDeleted,
     GroupsLoaded,
     NotedFact,
     OffsetsCommitted,
@@ -28,7 +27,6 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.coordinator.gate import FACTS_MOST, Unwritten
 from groupkeeper.groups.event_batch import EventBatch, EventMaker, EventRecord, is_end, type_of_item
-from groupkeeper.groups.event_purge import Purge, Purges
 from groupkeeper.groups.event_sums import COMMITS_S, REFUSALS_S, CommitSums, RefusalSums, cut
 from groupkeeper.groups.partition_log import LogBatch, PartitionLog
 from groupkeeper.groups.services import EventServices
@@ -90,7 +88,6 @@ class EventLog:
         self._waiting: list[EventRecord] = []
         self._dropped: Counter[str] = Counter()
         """Events left out before they were made, and not reported yet."""
-        self._purges = Purges(index, enabled=services.purges)
         self._under_way: EventBatch | None = None
         self._commit_sums = CommitSums()
         self._refusal_sums = RefusalSums()
@@ -171,7 +168,6 @@ class EventLog:
             bug = error if not isinstance(error, StorageError | OSError) else None
             about = {"partition": self._index, "error": str(error), "exc_info": bug}
             _log.error("events are not stored", groups="are served all the same", **about)
-        self._purges.tell_owed()
         # After the loss of a shard, only the driver may claim it again.
         waits = self._stopping or self._epoch < 0
         if not waits and not isinstance(error, Fenced | LockLost):
@@ -183,7 +179,6 @@ class EventLog:
     ) -> None:
         """Note that the partition is closed. `facts` need no records; `left_out`: see `take`."""
         self._under_way = None
-        self._purges.forget()
         self._note(facts, left_out)
         self._closed(why)
 
@@ -260,21 +255,14 @@ class EventLog:
             return None
 
     def _note(self, facts: Sequence[NotedFact], left_out: Mapping[str, int]) -> None:
-        purged = self._purges.deletions(facts)
-        if purged:
-            self._waiting += self._commit_sums.take_of(purged)
-            self._waiting += self._refusal_sums.take_of(purged)
         for noted in facts:
-            kind, group = type(noted.fact), noted.fact.group
-            if kind is RequestRefused and group not in purged:
+            kind = type(noted.fact)
+            if kind is RequestRefused:
                 self._note_refusal(noted)
-            elif kind is GroupDeleted and group in purged:
-                self._waiting += self._purges.note(noted), noted
             elif kind is not GroupsLoaded and is_told(noted.fact):
                 self._waiting.append(noted)
         for fact, count in left_out.items():
             self._count_dropped(type_of(fact), count)
-        self._purges.miss(left_out.get(GroupDeleted.__name__, 0))
 
     def _batch(self, group: LogBatch | None) -> LogBatch | None:
         if not self._is_open:
@@ -283,11 +271,11 @@ class EventLog:
             self._drop(self._waiting[kept:])
             del self._waiting[kept:]
             return None
-        if not (self._purges.owed or self._is_due):
+        if not self._is_due:
             return None
         if self._stopping:  # facts of the previous flush came after it
             self._waiting.sort(key=is_end)
-        items, self._waiting = [*self._purges.owed, *self._waiting], []
+        items, self._waiting = self._waiting, []
         dropped, self._dropped = self._dropped, Counter()
         clock = self._services.clock
         batch = EventBatch(self._maker, items, dropped, (clock.wall(), clock.now()))
@@ -296,8 +284,6 @@ class EventLog:
 
     def _drop(self, items: Sequence[EventRecord]) -> None:
         for item in items:
-            if isinstance(item, Purge):
-                continue  # it stays owed
             self._count_dropped(type_of_item(item), 1)
 
     def _count_dropped(self, kind: str, count: int) -> None:
@@ -310,7 +296,6 @@ class EventLog:
         """Implements `LogOwner.written`."""
         assert isinstance(unwritten, EventBatch)
         self._under_way = None
-        self._purges.written()
         self._backoff.reset()
         metrics = self._services.metrics
         metrics.counts[("events_written",)] += unwritten.made
@@ -340,15 +325,9 @@ class EventLog:
         """Count the commits among facts whose records are durable and whose replies were sent."""
         if not self._services.enabled:
             return
-        self._purges.settle()
-        if not self._is_open:
-            self._purges.tell_owed()
-        add, purged = self._commit_sums.add, self._purges.deletions(facts)
         for noted in facts:
-            if type(noted.fact) is OffsetsCommitted and (
-                not purged or noted.order > purged.get(noted.fact.group, -1)
-            ):
-                add(noted)
+            if type(noted.fact) is OffsetsCommitted:
+                self._commit_sums.add(noted)
         if self._stopping:  # no timer follows up on facts of this flush
             self._tell_commits()
             self._append()

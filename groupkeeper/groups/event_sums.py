@@ -4,7 +4,7 @@ Counting is done on the event loop and costs a dictionary lookup; the events are
 thread that writes them.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
@@ -120,11 +120,6 @@ class CommitSums:
         members, self._members, self.left_out = self._members, {}, 0
         yield from members.values()
 
-    def take_of(self, groups: Container[str]) -> Iterator[CommitSum]:
-        """Return and reset the counts of these groups."""
-        for key in [key for key in self._members if key[0] in groups]:
-            yield self._members.pop(key)
-
 
 def cut(noted: NotedFact) -> NotedFact:
     """Shorten the ids of a stale request to `NAME_CHARACTERS`; rarely necessary."""
@@ -202,10 +197,3 @@ class RefusalSums:
             if known.count:
                 yield known
                 self._senders[key] = RefusalSum(now + REFUSALS_S)
-
-    def take_of(self, groups: Container[str]) -> Iterator[RefusalSum]:
-        """Return and reset the counts of these groups."""
-        for key in [key for key in self._senders if key[0] in groups]:
-            known = self._senders.pop(key)
-            if known.count:
-                yield known

@@ -29,8 +29,6 @@ class EventServices:
     node_id: int
     message_max_bytes: int
     personal: Personal
-    purges: bool
-    """`group.events.purge`"""
     limits: EventLimits
 
 

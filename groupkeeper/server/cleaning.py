@@ -19,8 +19,6 @@ from groupkeeper.observe.metrics import Metrics
 from groupkeeper.storage.compaction.archive import FOLDER, archive_folder, remove_older
 from groupkeeper.storage.compaction.compaction import Compacted, CompactionJob
 from groupkeeper.storage.files.files import Files
-from groupkeeper.storage.log.log import Log
-from groupkeeper.topics.names import EVENT_TOPIC
 from groupkeeper.topics.topics import Topics
 
 FOREVER: Final = -1
@@ -47,18 +45,11 @@ class Cleaning:
     """The cleaner of a server, and the retention of its archive."""
 
     def __init__(
-        self,
-        files: Files,
-        groups: EmbeddedLogs,
-        events: EmbeddedLogs,
-        topics: Topics,
-        threads: Threads,
-        metrics: Metrics,
+        self, files: Files, groups: EmbeddedLogs, topics: Topics, threads: Threads, metrics: Metrics
     ) -> None:
         self._files = files
         self._settings = settings = topics.settings
         self._groups = groups
-        self._events = events
         self._topics = topics
         self._threads = threads
         self._on = threads.loader.call, threads.writer.call
@@ -70,7 +61,7 @@ class Cleaning:
         services = CleanerServices(
             self._clock, topics.response_tasks.turns, metrics.cleaner, files.random_bytes, self._run
         )
-        sources = self._group_logs, self._event_logs, self._topic_logs, self._catalogs
+        sources = self._group_logs, self._topic_logs, self._catalogs
         self._cleaner = LogCleaner(sources, settings, services)
         self._retention: asyncio.Task[None] | None = None
 
@@ -101,22 +92,6 @@ class Cleaning:
             if log is not None and not log.closed:
                 archive = archive_folder(self._data_dir, log.name) if keeps_raw else ""
                 yield CleanableLog(log, policy, archive, *self._on)
-
-    def _event_logs(self) -> Iterator[CleanableLog]:
-        """Yield the logs that have tombstones, of groups whose events are to be purged."""
-        topics = self._topics
-        policy = topics.effective.policy(topics.catalog.by_name[EVENT_TOPIC])
-        for each in self._events.by_partition:
-            log = each.log
-            if log is not None and not log.closed and log.purge.due:
-                yield CleanableLog(log, policy, "", *self._on, partial(self._roll, log))
-
-    def _roll(self, log: Log) -> int | None:
-        """Implements `CleanableLog.roll`; between flushes."""
-        if self._threads.writer.store.usable_log(log.name) is not log:
-            return None
-        log.roll()
-        return log.purge.tombstones
 
     def _topic_logs(self) -> Iterator[CleanableLog]:
         on_worker = self._topics.worker

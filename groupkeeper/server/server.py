@@ -219,8 +219,8 @@ class Server:
         threads = Threads(
             self._writer, self._loader, self._world.executor("cleaner"), self._world.compact
         )
-        logs = self.logs, self.event_logs
-        self._cleaning = Cleaning(self._world.files, *logs, self.topics, threads, self.metrics)
+        parts = self._world.files, self.logs, self.topics
+        self._cleaning = Cleaning(*parts, threads, self.metrics)
         self._cleaning.start()
 
     def _serve_metrics(self) -> None:
@@ -284,7 +284,6 @@ class Server:
             node_id=self._options.node_id,
             message_max_bytes=settings.message_max_bytes,
             personal=self.personal,
-            purges=settings.group_events_purge,
             limits=EventLimits(settings, clock, lambda: self.files.space(self.store.data_dir)[1]),
         )
 

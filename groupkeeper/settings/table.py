@@ -76,11 +76,6 @@ class Settings(LogSettings):
         "How `__group_events` and the HTTP API show addresses of clients and the reasons "
         "that they give. Client ids are kept, as member ids begin with them; log lines have all.",
     )
-    group_events_purge: bool = boolean(
-        False,
-        "When a group is deleted by request, remove its events from `__group_events`: from the "
-        "topic within minutes, from the journals as they fill, from backups never.",
-    )
     group_events_retention_bytes: int = unlimited(
         268_435_456,
         "Size of each partition of `__group_events` at which its oldest segments are deleted; -1 "
@@ -288,14 +283,6 @@ def _check_combinations(settings: Settings) -> None:
             "group.events.retention.ms = 0: give -1 to keep events without limit, or 1 or more; "
             "group.events.enabled=false stores none"
         )
-    if settings.group_events_purge:
-        for needed in ("group_events_enabled", "log_cleaner_enable"):
-            if not getattr(settings, needed):
-                key = needed.replace("_", ".")
-                raise SettingsError(
-                    f"group.events.purge = true does nothing with {key} = false: turn that on, or "
-                    "leave group.events.purge out"
-                )
     if settings.log_retention_time_ms == 0:
         keys = [f"log.retention.{unit}" for unit in ("ms", "minutes", "hours")]
         key = next(key for key in keys if getattr(settings, TABLE[key].attribute) is not None)

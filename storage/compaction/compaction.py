@@ -52,9 +52,6 @@ class CompactionJob:
     dedupe_bytes: int
     """Memory for keys. When it is full, the range ends early."""
     limits: Limits
-    purges: bool = False
-    """For a log that is deleted by age: only tombstones supersede other records. Segments are
-    merged only if a single segment could have been written in their time."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -139,7 +136,7 @@ def compact(files: Files, job: CompactionJob, check: Check = lambda: None) -> Co
 
 def _map_keys(files: Files, job: CompactionJob, check: Check) -> KeyMap:
     end = job.segments[-1].end if job.segments else job.first_dirty
-    keys = KeyMap(job.first_dirty, end, job.dedupe_bytes, purges=job.purges)
+    keys = KeyMap(job.first_dirty, end, job.dedupe_bytes)
     for segment in job.segments:
         for piece in read_pieces(files, job.folder, segment, check):
             keys.take(piece)
@@ -191,5 +188,4 @@ def _fits(group: Sequence[SourceSegment], segment: SourceSegment, job: Compactio
         sum(sizes) <= limits.segment_bytes
         and entries * max(OFFSET_ENTRY, TIME_ENTRY) <= limits.index_bytes
         and segment.end - 1 - group[0].base <= MAX_RELATIVE_OFFSET
-        and not (job.purges and segment.newest_ms - group[0].first_ms > limits.segment_ms)
     )

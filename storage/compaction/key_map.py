@@ -26,14 +26,7 @@ from groupkeeper.protocol.record_batch import (
     read_header,
     records_data,
 )
-from groupkeeper.protocol.rewrite_batch import (
-    ABORT,
-    COMMIT,
-    control_type,
-    keyed_records,
-    lone_key,
-    newest_offsets,
-)
+from groupkeeper.protocol.rewrite_batch import ABORT, COMMIT, control_type, lone_key, newest_offsets
 from groupkeeper.storage.compaction.pieces import UNREADABLE, Piece
 
 KEY_BYTES: Final = 180
@@ -69,10 +62,8 @@ class _Producer:
 class KeyMap:
     """The map of newest offsets, filled with all pieces of a log in order."""
 
-    def __init__(self, first_dirty: int, end: int, max_bytes: int, *, purges: bool = False) -> None:
-        """The log ends at offset `end`. At least one batch is mapped, whatever its size. `purges`:
-        only tombstones are entered, and so only they supersede other records.
-        """
+    def __init__(self, first_dirty: int, end: int, max_bytes: int) -> None:
+        """The log ends at offset `end`. At least one batch is mapped, whatever its size."""
         self.newest: dict[bytes, int] = {}
         """Key to its newest offset, which may be beyond the range."""
         self.newest_offsets = array("q")
@@ -82,7 +73,6 @@ class KeyMap:
         self.blocked_by = NO_PRODUCER
         """The producer id of the open transaction before which the range ends."""
         self.first_dirty = first_dirty
-        self.purges = purges
         self._max_bytes = max_bytes
         self._bytes = 0
         self._is_full = False
@@ -106,9 +96,7 @@ class KeyMap:
                     continue
                 lone = lone_key(buffer, at + HEADER_SIZE, end)
                 if lone is not None:
-                    key, has_value = lone
-                    if has_value and self.purges:
-                        continue
+                    key, _ = lone
                     if key in newest or self._has_room(KEY_BYTES + len(key)):
                         newest[key] = base
                     else:
@@ -156,16 +144,7 @@ class KeyMap:
 
     def _map(self, piece: Piece, header: BatchHeader, transaction: _OpenTransaction | None) -> bool:
         """Enter the keys of a batch, for now into its transaction; False if they do not fit."""
-        data = records_data(piece.buffer, header)
-        if self.purges:
-            records = keyed_records(data, header)
-            offsets = {
-                key: offset
-                for offset, key, has_value, _, _ in records
-                if key is not None and not has_value
-            }
-        else:
-            offsets = newest_offsets(data, header)
+        offsets = newest_offsets(records_data(piece.buffer, header), header)
         target = self.newest if transaction is None else transaction.newest
         new = set(offsets).difference(target)
         size = KEY_BYTES * len(new) + sum(map(len, new))

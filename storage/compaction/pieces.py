@@ -37,9 +37,6 @@ class SourceSegment(NamedTuple):
     """Bytes."""
     crc: int | None
     """CRC-32C of all its bytes, if known."""
-    first_ms: int = -1
-    """Unix time of its first batch, and in `newest_ms` of its newest record: for purges only."""
-    newest_ms: int = -1
 
 
 class Piece(NamedTuple):

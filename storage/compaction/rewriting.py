@@ -2,9 +2,7 @@
 
 Records beyond the range of the compaction are kept, and within it the newest record of each key,
 unless it is a tombstone whose delete horizon has passed. Records without a key and those of aborted
-transactions are dropped. In a purge only tombstones were mapped, and every record they do not
-supersede is kept, except tombstones whose horizon has passed. A batch that stays whole is copied
-byte for byte.
+transactions are dropped. A batch that stays whole is copied byte for byte.
 
 A marker is kept while a batch of its transaction was read in the same pass; from then on it has a
 delete horizon, as a tombstone has from the first pass over it. So readers that are slower than a
@@ -59,7 +57,7 @@ class Rewriter:
         """Write the kept part of the next piece. Raises Corrupt and OSError."""
         buffer, newest = piece.buffer, self._keys.newest_offsets
         range_end = self._keys.end
-        skips_from = range_end if self._keys.purges else self._keys.first_dirty
+        skips_from = self._keys.first_dirty
         start = at = end = records = 0
         kept: list[Fields] = []
         """The batches from `start` on."""
@@ -136,7 +134,7 @@ class Rewriter:
         Also true for batches of aborted transactions. False: the records have to be read.
         """
         keys = self._keys
-        if header.is_control or header.base_offset < keys.first_dirty or keys.purges:
+        if header.is_control or header.base_offset < keys.first_dirty:
             return False
         newest = keys.newest_offsets
         return newest[bisect_left(newest, header.base_offset)] > header.last_offset
@@ -152,10 +150,7 @@ class Rewriter:
         kept = []
         has_tombstone = False
         for offset, key, has_value, start, end in records:
-            if key is None:
-                if not self._keys.purges:
-                    continue
-            elif offset < newest(key, -1):
+            if key is None or offset < newest(key, -1):
                 continue
             if has_value:
                 kept.append((start, end))

@@ -13,7 +13,6 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import pairwise
 
-from groupkeeper.storage.compaction.purge import PurgeNote
 from groupkeeper.storage.errors import AppendFailed, Loss, OffsetOutOfRange, SyncFailed
 from groupkeeper.storage.files.files import Files, parent_of
 from groupkeeper.storage.log.chunks import checked_chunks
@@ -45,7 +44,6 @@ class Log:
         self._manifest = contents.manifest
         self._unsynced = contents.unsynced
         self._unsynced_names = False
-        self.purge = PurgeNote(files, folder, exists=contents.purge_noted)
         self.name = folder.rpartition("/")[2]
         self.start_offset = self._segments[0].base_offset if self._segments else 0
         """The first offset that is kept; its batch may begin before it."""

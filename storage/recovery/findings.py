@@ -47,6 +47,5 @@ class Contents:
     epochs: EpochFile
     manifest: ManifestFile
     next_offset: int = 0
-    purge_noted: bool = False
     unsynced: bool = False
     """Whether bytes were cut off the last segment and this is not synced yet."""

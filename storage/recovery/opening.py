@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from groupkeeper.storage.compaction.purge import FILE_NAME as PURGE_FILE
 from groupkeeper.storage.compaction.swap import complete_swaps
 from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss
 from groupkeeper.storage.files.files import Files, parent_of
@@ -135,7 +134,6 @@ class LogFolder:
         for segment in segments[:-1]:
             segment.load_index()
         contents = Contents((*segments,), EpochFile(self._files, self._folder), self._manifest)
-        contents.purge_noted = PURGE_FILE in self._names
         if segments:
             segments[-1].finished = None  # it takes appends, if later segments are lost
             self._cut_tail(segments[-1], contents)

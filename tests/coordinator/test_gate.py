@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator import gate as gate_module
 from groupkeeper.coordinator.facts import (
     Fact,
     GroupCreated,
@@ -314,22 +313,6 @@ def test_facts_with_records_wait_however_many_facts_do() -> None:
     refuse(scene)
     scene.partition.written(written)
     assert len(scene.partition.take_facts()) == 1, "there is room again"
-
-
-def test_deletions_without_records_wait_beyond_the_limit_and_are_limited_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(gate_module, "DELETIONS_MOST", 3)
-    scene = Scene()
-    gate = scene.partition.gate
-    scene.partition.take_facts()
-    gate.facts_most = 2
-    names = [f"g{number}" for number in range(9)]
-    for name in names:
-        scene.knock("ann", group=name, as_id="")
-    scene.delete(*names)
-    assert kinds(scene.partition.take_facts()) == [GroupDeleted] * 5
-    assert gate.left_out == {"GroupDeleted": 4}
 
 
 def test_no_fact_waits_if_none_is_stored() -> None:

@@ -28,15 +28,15 @@ MUTANTS = (
     Mutant(
         "older value kept",
         REWRITING,
-        "elif offset < newest(key, -1):",
-        "elif False:",
+        "if key is None or offset < newest(key, -1):",
+        "if key is None:",
         (_COMPACTION + "test_records_are_superseded_across_segments_and_batches",),
     ),
     Mutant(
         "newest value lost",
         REWRITING,
-        "elif offset < newest(key, -1):",
-        "elif offset <= newest(key, -1):",
+        "if key is None or offset < newest(key, -1):",
+        "if key is None or offset <= newest(key, -1):",
         (_COMPACTION + "test_records_are_superseded_across_segments_and_batches",),
     ),
     Mutant(
@@ -49,8 +49,8 @@ MUTANTS = (
     Mutant(
         "unknown key type dropped",
         REWRITING,
-        "elif offset < newest(key, -1):",
-        'elif key[:2] > b"\\0\\2" or offset < newest(key, -1):',
+        "if key is None or offset < newest(key, -1):",
+        'if key is None or key[:2] > b"\\0\\2" or offset < newest(key, -1):',
         (_COMPACTION + "test_records_of_unknown_types_are_kept_by_key",),
     ),
     Mutant(
@@ -105,8 +105,8 @@ MUTANTS = (
     Mutant(
         "half of the offsets dropped",
         REWRITING,
-        "            elif offset < newest(key, -1):\n",
-        "            elif offset < newest(key, -1)"
+        "            if key is None or offset < newest(key, -1):\n",
+        "            if key is None or offset < newest(key, -1)"
         ' or (has_value and key[:2] == b"\\0\\1" and sum(key) % 2):\n',
         (_COMPACTION + "test_kafka_keeps_the_same",),
     ),

@@ -178,13 +178,6 @@ def test_a_topic_that_must_be_compacted_before_it_may_be_is_refused() -> None:
         settings("log.cleaner.min.compaction.lag.ms=2", "log.cleaner.max.compaction.lag.ms=1")
 
 
-@pytest.mark.parametrize("key", ["group.events.enabled", "log.cleaner.enable"])
-def test_a_purge_that_would_do_nothing_is_refused(key: str) -> None:
-    with pytest.raises(SettingsError, match=rf"purge = true does nothing with {key} = false: turn"):
-        settings("group.events.purge=true", f"{key}=false")
-    assert settings("group.events.purge=true").group_events_purge
-
-
 @pytest.mark.parametrize("unit", ["ms", "minutes", "hours"])
 def test_retention_of_no_time_is_refused_under_the_key_that_was_given(unit: str) -> None:
     with pytest.raises(SettingsError, match=rf"log\.retention\.{unit} = 0: give -1"):

@@ -36,7 +36,6 @@ class Folder:
         self.retention_ms = DAY
         self.expiration_ms = DAY
         self.dedupe_bytes = 1 << 30
-        self.purges = False
 
     @property
     def end(self) -> int:
@@ -62,7 +61,6 @@ class Folder:
             self.expiration_ms,
             self.dedupe_bytes,
             self.limits,
-            self.purges,
         )
 
     def compact(self, now_ms: int, check: Callable[[], None] = lambda: None) -> Compacted:

@@ -106,7 +106,6 @@ class Driven:
                 node_id=0,
                 message_max_bytes=(config or GroupConfig()).message_max_bytes,
                 personal=Personal("keep", ""),
-                purges=False,
                 limits=EventLimits(Settings(), clock, lambda: -1),
             ),
         )

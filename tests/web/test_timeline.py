@@ -12,7 +12,6 @@ from groupkeeper.history.rounds import Folding
 from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.protocol import group_events
 from groupkeeper.protocol.group_events import encode
-from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.turns import Turns
 from groupkeeper.web import stored_events, timeline
 from groupkeeper.web.parts import READERS
@@ -274,34 +273,6 @@ def test_few_answers_are_made_from_events_at_a_time(
     answers = served.run(ask())
     assert [each.status for each in answers] == 9 * [200]
     assert most == READERS
-
-
-def test_places_are_found_where_the_cleaner_has_removed_events(
-    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = ("offsets.topic.num.partitions=1", "log.cleaner.backoff.ms=1000")
-    served = serve(*one, "group.events.purge=true")
-    client, topics = served.client(), served.server.topics
-    rounds(served, client, 1, "kept")
-    rounds(served, client, 30, "gone")
-    answer = client.call(1, DeleteGroupsRequest(groups_names=["gone"]))
-    assert answer.results[0].error_code == 0
-    served.advance(70)
-    places = {(each["epoch"], each["seq"]) for each in values(served, "kept")}
-    number, read = 0, topics.reader.read
-
-    def counted(*args: Any) -> Any:
-        nonlocal number
-        number += 1
-        return read(*args)
-
-    monkeypatch.setattr(topics.reader, "read", counted)
-    reader = EventReader(topics, Turns(), 0, None)
-    for offset in range(len(places), 100):
-        last = served.run(reader.place_before(offset))
-        assert last == max(places), "those of the other group are removed"
-        number, fetches = 0, number
-        assert fetches < 20
 
 
 def test_what_is_deleted_meanwhile_is_skipped(
