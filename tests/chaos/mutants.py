@@ -84,7 +84,7 @@ MUTANTS = (
         "hung-cleaner",
         "nobody notices a compaction that hangs",
         "groupkeeper/cleaner/process.py",
-        "if watched.is_hung(now):",
+        "if watch.is_hung(time.monotonic(), signs, ready=ready):",
         "if False:",
         "a compaction hangs, and no line",
     ),
