@@ -227,12 +227,13 @@ def _given(
     if config is not None:
         for key, text in _read_file(config):
             yield str(config), key, text
-    others = injected(environment, ENVIRONMENT_PREFIX)
-    others |= {ENVIRONMENT_PREFIX + each for each in COMMAND_VARIABLES}
-    for variable in sorted(environment):
-        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in others:
+    commands = {ENVIRONMENT_PREFIX + each for each in COMMAND_VARIABLES}
+    for variable, text in sorted(environment.items()):
+        if variable in commands or injected(variable, text):
+            continue
+        if variable.startswith(ENVIRONMENT_PREFIX):
             key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
-            yield f"environment variable {variable}", key, environment[variable]
+            yield f"environment variable {variable}", key, text
     for assignment in assignments:
         key, sign, text = assignment.partition("=")
         if not sign or not key.strip():
@@ -312,36 +313,17 @@ def parse_properties(text: str) -> list[tuple[str, str]]:
 
 # -- environment variables that are not settings ---------------------------------------------------
 
-_URL = re.compile(r"(tcp|udp|sctp)://\S+:\d+", re.ASCII)
-_ADDRESS = re.compile(r"(?=.*[.:])[0-9A-Fa-f.:]+")
-_PORT_NUMBER = re.compile(r"\d{1,5}", re.ASCII)
-_OF_ONE_PORT = re.compile(r".+_PORT_\d+_(TCP|UDP|SCTP)(_PROTO|_ADDR|_PORT)?", re.ASCII)
+_OF_A_SERVICE = re.compile(
+    r".+_SERVICE_HOST|.+_SERVICE_PORT(_.+)?|.+_PORT_\d+_(TCP|UDP|SCTP)(_PROTO|_ADDR|_PORT)?",
+    re.ASCII,
+)
 
 
-def injected(environment: Mapping[str, str], prefix: str) -> set[str]:
-    """Return the variables with this prefix by which Kubernetes describes a service of this name.
+def injected(name: str, value: str) -> bool:
+    """Return whether Kubernetes sets this variable to describe a service.
 
-    Kubernetes gives them to every container of the namespace (its documentation: "Accessing the
-    Service"). A variable is recognised by its name and the form of its value, or by another one
-    that always comes with it; by the name alone, misspelt settings would be ignored, too.
+    Every container of the namespace gets the variables of all services (documentation of
+    Kubernetes: "Accessing the Service"). No setting has a name of such a form.
     """
-    ours = {name: value for name, value in environment.items() if name.startswith(prefix)}
-    return {name for name, value in ours.items() if _is_injected(name, value, ours)}
-
-
-def _is_injected(name: str, value: str, ours: Mapping[str, str]) -> bool:
-    if name.endswith("_SERVICE_HOST"):
-        return _ADDRESS.fullmatch(value) is not None
-    if name.endswith("_PORT") and _URL.fullmatch(value):
-        return True
-    return _OF_ONE_PORT.fullmatch(name) is not None or _is_service_port(name, value, ours)
-
-
-def _is_service_port(name: str, value: str, ours: Mapping[str, str]) -> bool:
-    """Return whether this is `<SERVICE>_SERVICE_PORT` or `<SERVICE>_SERVICE_PORT_<PORT NAME>`. A
-    service may itself be named `groupkeeper-service-port`.
-    """
-    return _PORT_NUMBER.fullmatch(value) is not None and any(
-        _ADDRESS.fullmatch(ours.get(f"{name[: found.start()]}_SERVICE_HOST", ""))
-        for found in re.finditer("_SERVICE_PORT(?=_|$)", name)
-    )
+    is_url = name.endswith("_PORT") and "://" in value
+    return is_url or _OF_A_SERVICE.fullmatch(name) is not None

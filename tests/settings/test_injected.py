@@ -48,17 +48,9 @@ def test_variables_of_every_service_are_left_alone(service: str, address: str) -
     ("variable", "value", "advice"),
     [
         ("GROUPKEEPER_MAX_CONECTIONS", "5", "did you mean max.connections?"),
-        ("GROUPKEEPER_NUM_PARTITIONS_PORT", "5", "did you mean num.partitions?"),
         ("GROUPKEEPER_LISTEN_PORT", "9092", "no such setting"),
         ("GROUPKEEPER_SERVICE_HOSTT", "10.0.0.1", "no such setting"),
-        ("GROUPKEEPER_SERVICE_HOST", "5", "no such setting"),
-        ("GROUPKEEPER_OTHER_SERVICE_PORT", "9092", "no such setting"),
-        ("GROUPKEEPER_SERVICE_PORTS", "9092", "no such setting"),
-        ("GROUPKEEPER_SERVICE_PORT_KAFKA", "five", "no such setting"),
-        ("GROUPKEEPER_PORT_KAFKA_TCP", "9092", "no such setting"),
         ("GROUPKEEPER_PORT_9092_TCP_ADRR", "10.0.0.1", "no such setting"),
-        ("GROUPKEEPER_NODE_NAME", "a", "did you mean node.id?"),
-        ("GROUPKEEPER_WEB_ENV_LANG", "C", "no such setting"),
     ],
 )
 def test_a_misspelt_setting_is_refused_beside_injected_variables(
