@@ -1,7 +1,5 @@
 """Log lines about retention."""
 
-from collections.abc import Sequence
-
 from groupkeeper.observe.logs import Logger
 from groupkeeper.topics.record_deletion import SegmentsDeleted
 from groupkeeper.topics.retention import RetentionListener
@@ -16,11 +14,6 @@ class RetentionLines(RetentionListener):
         size = {"segments": what.segments, "bytes": what.size_bytes}
         where = {"partition": what.partition, "start_offset": what.start_offset}
         _log.info("topics: segments deleted", **where, **size)
-
-    def kept_for_the_future(self, partitions: Sequence[str], count: int) -> None:
-        named = ", ".join(partitions) + (", ..." if count > len(partitions) else "")
-        told = {"partitions": named, "effect": "these segments do not expire"}
-        _log.warning("topics: timestamps in the future", count=count, **told)
 
     def failed(self, error: Exception) -> None:
         _log.error("topics: retention failed", exc_info=error)

@@ -15,9 +15,8 @@ Source: Kafka's `LogManager.cleanupLogs`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from functools import partial
-from typing import Final
 
 from groupkeeper.clock import Clock
 from groupkeeper.storage.log.retention import RetentionLimits, kept_together
@@ -31,11 +30,7 @@ from groupkeeper.topics.record_deletion import (
     TopicAndIndex,
 )
 from groupkeeper.topics.slices import Pace
-from groupkeeper.topics.timestamps import NO_TIMESTAMP
 from groupkeeper.turns import Turns
-
-NAMED: Final = 5
-"""Maximum number of partitions with timestamps in the future named per pass."""
 
 
 class RetentionListener:
@@ -43,11 +38,6 @@ class RetentionListener:
 
     def deleted(self, what: SegmentsDeleted) -> None:
         """Called when segments of a partition were deleted."""
-
-    def kept_for_the_future(self, partitions: Sequence[str], count: int) -> None:
-        """Called when partitions have an oldest segment with a timestamp in the future. Nothing was
-        deleted by age of `count` partitions, some of which are named.
-        """
 
     def failed(self, error: Exception) -> None:
         """Called when a pass ended with an error; the next one is due as usual."""
@@ -81,8 +71,6 @@ class Retention:
         self._began_ms = self._interval_ms = 0
         """Start of the last pass, or of the first interval; ms of the clock."""
         self._task: asyncio.Task[None] | None = None
-        self._future: list[str] = []
-        """Partitions with timestamps in the future, found by the current pass."""
         self.segments_deleted = 0
         """Total since the start."""
 
@@ -139,11 +127,8 @@ class Retention:
 
     async def check(self) -> None:
         """Do one pass; not concurrently."""
-        self._future = []
         async for topic, index in self._expiring():
             await self._delete(topic, index, self._limits_of)
-        if self._future:
-            self._listener.kept_for_the_future(self._future[:NAMED], len(self._future))
         if self._event_bytes >= 0:
             await self._check_events(self._catalog.by_name[EVENT_TOPIC])
 
@@ -171,7 +156,6 @@ class Retention:
         """Yield the partitions that may have something to delete."""
         some: list[TopicAndIndex] = []
         async for place in self._places():
-            self._note_future(*place)
             some.append(place)
             if len(some) == AT_ONCE:
                 for found in await self._deletion.expiring(some, self._limits_of):
@@ -179,15 +163,6 @@ class Retention:
                 some = []
         for found in await self._deletion.expiring(some, self._limits_of):
             yield found
-
-    def _note_future(self, topic: Topic, index: int) -> None:
-        """Note an open log whose oldest segment has a timestamp in the future."""
-        log, limits = self._partitions.log_of(topic, index), self._limits_of(topic)
-        if log is None or limits is None:
-            return
-        oldest = log.segments[0].index.max_timestamp if log.segments else NO_TIMESTAMP
-        if limits.retention_ms >= 0 and oldest > limits.now_ms:
-            self._future.append(f"{topic.name}-{index}")
 
     async def _places(self) -> AsyncIterator[TopicAndIndex]:
         """Yield the partitions that retention applies to, with other work in between."""

@@ -5,7 +5,7 @@ A batch is ten milliseconds younger than the one before it, and has a segment of
 
 import asyncio
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import Mock
@@ -47,14 +47,10 @@ class Told(RetentionListener):
 
     def __init__(self) -> None:
         self.deletions: list[SegmentsDeleted] = []
-        self.future: list[tuple[Sequence[str], int]] = []
         self.failures: list[Exception] = []
 
     def deleted(self, what: SegmentsDeleted) -> None:
         self.deletions.append(what)
-
-    def kept_for_the_future(self, partitions: Sequence[str], count: int) -> None:
-        self.future.append((partitions, count))
 
     def failed(self, error: Exception) -> None:
         self.failures.append(error)
@@ -276,7 +272,7 @@ async def test_messages_without_a_timestamp_are_as_old_as_their_file() -> None:
     assert await span(scene) == (1, 1)
 
 
-async def test_a_timestamp_in_the_future_keeps_a_segment_and_is_told() -> None:
+async def test_a_timestamp_in_the_future_keeps_a_segment() -> None:
     scene = await scene_with(0, retention_ms=0)
     await scene.produce("t", 0, batch(timestamp=NOW + 3 * 10**6))
     await fill(scene, 2)
@@ -284,7 +280,6 @@ async def test_a_timestamp_in_the_future_keeps_a_segment_and_is_told() -> None:
     for _ in range(2):
         await check(scene)
     assert await span(scene) == (0, 3)
-    assert told(scene).future == [(["t-0"], 1)] * 2
 
 
 # -- logs that are not open ----------------------------------------------------------------------
