@@ -7,11 +7,15 @@ for logs that must learn of every error of the disk.
 
 import errno
 from collections import OrderedDict
+from collections.abc import Callable
 from threading import RLock
-from typing import Final
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from groupkeeper.storage.errors import NotCached
 from groupkeeper.storage.files.files import Files, FileStat
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE))
 CACHED_MOST: Final = 256 * 1024
@@ -52,8 +56,6 @@ class OpenFiles(Files):
         """Files that may be closed, least recently used first."""
         self._buffer = memoryview(b"")
         """Buffer of `read_cached`: creating one for each call costs more than the read."""
-        self.shortages = 0
-        """How often the system had no descriptor left."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -81,11 +83,7 @@ class OpenFiles(Files):
                 self._let_go(file)
 
     def size(self, handle: int) -> int:
-        file, descriptor = self._borrow(handle)
-        try:
-            return self._files.size(descriptor)
-        finally:
-            self._give_back(file)
+        return self._call(self._files.size, handle)
 
     def look(self, path: str) -> FileStat | None:
         return self._files.look(path)
@@ -97,11 +95,7 @@ class OpenFiles(Files):
         return self._files.space(folder)
 
     def read(self, handle: int, size: int, position: int) -> bytes:
-        file, descriptor = self._borrow(handle)
-        try:
-            return self._files.read(descriptor, size, position)
-        finally:
-            self._give_back(file)
+        return self._call(self._files.read, handle, size, position)
 
     def read_cached(self, handle: int, size: int, position: int) -> bytes:
         files = self._files
@@ -125,25 +119,13 @@ class OpenFiles(Files):
             self._lock.release()
 
     def write(self, handle: int, data: bytes, position: int) -> None:
-        file, descriptor = self._borrow(handle)
-        try:
-            self._files.write(descriptor, data, position)
-        finally:
-            self._give_back(file)
+        self._call(self._files.write, handle, data, position)
 
     def truncate(self, handle: int, size: int) -> None:
-        file, descriptor = self._borrow(handle)
-        try:
-            self._files.truncate(descriptor, size)
-        finally:
-            self._give_back(file)
+        self._call(self._files.truncate, handle, size)
 
     def sync(self, handle: int) -> None:
-        file, descriptor = self._borrow(handle)
-        try:
-            self._files.sync(descriptor)
-        finally:
-            self._give_back(file)
+        self._call(self._files.sync, handle)
 
     def make_folder(self, path: str) -> None:
         self._files.make_folder(path)
@@ -187,6 +169,21 @@ class OpenFiles(Files):
         self._files.remove_folder(path)
 
     # -- descriptors
+
+    def _call(
+        self,
+        call: Callable[Concatenate[int, P], T],
+        handle: int,
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Do a call of the file system below with the descriptor of a file."""
+        file, descriptor = self._borrow(handle)
+        try:
+            return call(descriptor, *args, **kwargs)
+        finally:
+            self._give_back(file)
 
     def _borrow(self, handle: int) -> tuple[_File, int]:
         """Return the file, kept open until `_give_back`, and its descriptor. Raises OSError."""
@@ -248,7 +245,6 @@ class OpenFiles(Files):
     def _make_way(self) -> None:
         """Close some files, as the system has no descriptor left."""
         with self._lock:
-            self.shortages += 1
             self._shed(len(self._open) // _SHED + 1)
 
     def _shed(self, count: int) -> None:

@@ -76,7 +76,7 @@ def test_when_the_system_has_no_more_some_are_closed(real):
     files = OpenFiles(real, 1000)
     handles = written(files, 100)
     assert [files.read(handle, 9, 0) for handle in handles] == [b"%d" % n for n in range(100)]
-    assert files.shortages > 0
+    assert real.now <= 8
 
 
 def test_when_closing_does_not_help_the_error_is_told(real):
