@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
+from groupkeeper.coordinator.gate import Unwritten
 from groupkeeper.groups.loader import Loader
 from groupkeeper.groups.partition_log import Author, LateRecords, LogOwner
 from groupkeeper.observe.logs import Logger
-from groupkeeper.protocol.record_batch import KeyValue
 from groupkeeper.storage.errors import Fenced, Locked, LockLost, StorageError
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.log.log import Log
@@ -162,15 +162,13 @@ class EmbeddedLog:
         """Implements `PartitionLog.append_from`: with the next flush."""
         self._services.flushes.enqueue(author)
 
-    def append_of(self, records: Sequence[KeyValue], wall_ms: int) -> Append:
-        """Return the records of a batch in the form of the store."""
+    def prepare(self, unwritten: Unwritten, wall_ms: int) -> Append | LateAppend:
+        """Implements `FlushedLog.prepare`."""
+        if isinstance(unwritten, LateRecords):
+            assert self.epoch >= 0, f"{self.name} is not claimed"
+            return LateAppend(partial(self._made, unwritten, self.epoch))
         assert self.log is not None, f"{self.name} is not claimed"
-        return Append(self.log, self.epoch, wall_ms, records)
-
-    def late_append_of(self, late: LateRecords) -> LateAppend:
-        """Do the same for records that are made when they are written."""
-        assert self.epoch >= 0, f"{self.name} is not claimed"
-        return LateAppend(partial(self._made, late, self.epoch))
+        return Append(self.log, self.epoch, wall_ms, unwritten.records)
 
     def _made(self, late: LateRecords, epoch: int) -> Append:
         """Make the records, on the thread of flushes. No claim runs meanwhile; `release` may."""
@@ -180,7 +178,7 @@ class EmbeddedLog:
         return TimedAppend(self.log, epoch, 0, (), batches)
 
     def grown(self) -> None:
-        """Wake fetches of the topic, when the segments have caught up with the journal."""
+        """Implements `FlushedLog.grown`: wakes fetches of the topic."""
         if self.log is not None and not self.log.closed:  # else: woken after the next claim
             before, self._grown_to = self._grown_to, self.log.uncompacted_size
             if self._grown_to > before:

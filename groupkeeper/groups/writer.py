@@ -9,11 +9,11 @@ hop to the writer thread and one back. Only that thread uses the store.
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar, cast
 
 from groupkeeper.clock import Clock
-from groupkeeper.groups.embedded_log import EmbeddedLog
-from groupkeeper.groups.partition_log import Author, LateRecords, LogBatch, LogOwner
+from groupkeeper.coordinator.gate import Unwritten
+from groupkeeper.groups.partition_log import Author, LogBatch, LogOwner, PartitionLog
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import AppendStats
 from groupkeeper.storage.errors import StorageError
@@ -35,7 +35,17 @@ CATCH_UP_S = 0.02
 _log = Logger("writer")
 
 
-_Work = list[tuple[EmbeddedLog, LogBatch]]
+class FlushedLog(PartitionLog, Protocol):
+    """A log whose batches are written by flushes, as the writer uses it."""
+
+    def prepare(self, unwritten: Unwritten, wall_ms: int) -> Append | LateAppend:
+        """Return the records of a batch in the form of the store."""
+
+    def grown(self) -> None:
+        """Called when the segments have caught up with the journal."""
+
+
+_Work = list[tuple[FlushedLog, LogBatch]]
 """The batches of a flush."""
 
 
@@ -50,7 +60,7 @@ class Writer:
         self._stats = stats
         self._loop = asyncio.get_running_loop()
         self._dirty: dict[Author, None] = {}
-        self._behind: dict[EmbeddedLog, LogOwner] = {}
+        self._behind: dict[FlushedLog, LogOwner] = {}
         """Logs whose segments may be behind the journal."""
         self._resting: asyncio.TimerHandle | None = None
         self._bytes = 0
@@ -177,9 +187,7 @@ class Writer:
             done = self.call(self.store.catch_up)
             done.add_done_callback(lambda done: self._caught_up(done, logs))
 
-    def _caught_up(
-        self, done: "asyncio.Future[None]", logs: Mapping[EmbeddedLog, LogOwner]
-    ) -> None:
+    def _caught_up(self, done: "asyncio.Future[None]", logs: Mapping[FlushedLog, LogOwner]) -> None:
         error = None if done.cancelled() else done.exception()
         for log, owner in logs.items():
             if error is None:
@@ -190,15 +198,10 @@ class Writer:
 
 def _append_of(
     batch: LogBatch, made: dict[LogBatch, Append | LateAppend], wall_ms: int
-) -> tuple[EmbeddedLog, Append | LateAppend]:
+) -> tuple[FlushedLog, Append | LateAppend]:
     """Return the append of a batch; `made` has those of earlier batches."""
-    log, unwritten = batch.log, batch.unwritten
-    append: Append | LateAppend
-    assert isinstance(log, EmbeddedLog), "an author's logs are in one store"
-    if isinstance(unwritten, LateRecords):
-        append = log.late_append_of(unwritten)
-    else:
-        append = log.append_of(unwritten.records, wall_ms)
+    log = cast("FlushedLog", batch.log)  # an author's logs are in one store
+    append = log.prepare(batch.unwritten, wall_ms)
     if batch.belongs_to is not None:
         append = after(append, made[batch.belongs_to])
     made[batch] = append

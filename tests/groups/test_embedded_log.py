@@ -145,6 +145,6 @@ async def test_a_batch_keeps_the_epoch_of_its_claim_while_the_log_is_released(
     process = stores.start()
     hand, events = await claimed(process), Hand(process.log(EVENTS))
     epoch = await events.log.claim_beside(events, hand.log.epoch)
-    late = process.log(EVENTS).late_append_of(Late([[b"v"]]))
+    late = process.log(EVENTS).prepare(Late([[b"v"]]), 0)
     await events.log.release()
     assert late.make().epoch == epoch

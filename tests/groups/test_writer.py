@@ -351,7 +351,7 @@ def test_a_partition_that_cannot_say_what_to_write_is_left_out_of_the_round(
         raise RuntimeError("a bug")
 
     one, other = groups_apart(PARTITIONS)
-    monkeypatch.setattr(served.partition_log(one), "append_of", fail)
+    monkeypatch.setattr(served.partition_log(one), "prepare", fail)
     broken, healthy = in_flight(served, one, other)
     assert healthy.committed() == 0
     assert broken.committed() == ErrorCode.NOT_COORDINATOR
