@@ -44,7 +44,7 @@ _UNKNOWN_IS_AN_ERROR_SINCE = 6
 def describe(
     groups: Groups, request: DescribeGroupsRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
-    """State, protocol and members of groups; protocol data only of a Stable one.
+    """Describe the state, protocol and members of groups; protocol data only of a Stable group.
 
     A repeated id is answered each time, as in Kafka, but described once: it takes a byte or two in
     the request, and the description of a large group takes a thousand times that.
@@ -82,7 +82,7 @@ def _describe(groups: Groups, group_id: str, version: int) -> DescribedGroup:
 
 
 def _describe_members(group: Group, protocol: str | None) -> list[DescribedGroupMember]:
-    """All members as they are now; they become rows while the answer is encoded."""
+    """Describe all members as they are now; rows are made while the answer is encoded."""
     members = group.members.values()
     columns = [list(map(each, members)) for each in _FIELDS]
     return mapped(partial(_row, protocol), list(group.members), *columns)
@@ -109,7 +109,7 @@ def _row(protocol: str | None, member_id: str, *fields: Any) -> DescribedGroupMe
 
 @dataclass(slots=True)
 class ListOfGroups:
-    """ListGroups of some groups of a partition; groups that no longer exist are left out."""
+    """List some groups of a partition; groups that no longer exist are left out."""
 
     request: ListGroupsRequest
     group_ids: Sequence[str]
@@ -118,7 +118,7 @@ class ListOfGroups:
 def list_groups(
     groups: Groups, request: ListGroupsRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
-    """The partition's groups (KIP-518).
+    """List the partition's groups (KIP-518).
 
     Filters ignore case, the state filter also white space around a name; an unknown name matches no
     group.
@@ -129,7 +129,7 @@ def list_groups(
 def list_some(
     groups: Groups, some: ListOfGroups, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
-    """The current state of some of the partition's groups."""
+    """List some of the partition's groups in their current state."""
     states = {state.strip().lower() for state in some.request.states_filter}
     types = {kind.lower() for kind in some.request.types_filter}
     present = (groups[group_id] for group_id in some.group_ids if group_id in groups)

@@ -1,14 +1,14 @@
-"""The answers to members that waited together, a few hundred in a step: to the JoinGroups when the
-join phase ends, to the SyncGroups when the leader's came, or when another rebalance superseded it.
+"""Answers members that waited together, a few hundred in a step: JoinGroups when the join phase
+ends, SyncGroups when the leader's has come or when another rebalance supersedes them.
 
 A large group is decided at once, and its members are answered in several steps. Requests between
-two of these steps see the group after the decision: a member that is not answered yet is like one
-whose answer is on its way. Its tokens stay in it, and its session does not end. The leader is
-answered first, as it takes longest: it reads about all members, and assigns. Its assignments are
-stored when the others are answered, and know their generation.
+two of these steps see the group after the decision: a member that is not answered yet is treated as
+if its answer were on its way. Its tokens stay in it, and its session does not end. The leader is
+answered first: it has the most to read and computes the assignments. Its assignments are stored as
+soon as the others are answered and have the new generation.
 
-The next phase does not end before all are answered. JoinGroups that are not answered when it begins
-count for it, as if they came then; so the next generation is their answer.
+The next phase does not end before all are answered. JoinGroups that are not answered when the next
+phase begins count as JoinGroups of that phase, and are answered with the next generation.
 """
 
 from typing import Final
@@ -30,7 +30,7 @@ REMOVED_AT_ONCE: Final = 50
 
 
 def answer_joined(group: Group, step: Step) -> None:
-    """The join phase is over: answer all JoinGroups with the new generation."""
+    """Answer all JoinGroups with the new generation: the join phase is over."""
     members = list(group.members.values())
     is_large = len(members) > PIECE_MEMBERS
     if is_large:
@@ -44,7 +44,7 @@ def answer_joined(group: Group, step: Step) -> None:
 
 
 def answer_assigned(group: Group, step: Step) -> None:
-    """The assignments are stored: answer the SyncGroups that wait."""
+    """Answer the waiting SyncGroups with the stored assignments."""
     members = list(group.members.values())
     _begin(group, PendingAnswers(AnswerKind.ASSIGNED, members[::-1]), step)
 
@@ -68,7 +68,7 @@ def _begin(group: Group, answers: PendingAnswers, step: Step) -> None:
 
 
 def go_on_answering(group: Group, step: Step) -> bool:
-    """Answer the next members; a timer calls this again for the others. True: none is left."""
+    """Answer the next members; True if none is left. A timer calls this again for the others."""
     answers, members = group.answers, group.members
     assert answers is not None
     answer = _ANSWER[answers.kind]
@@ -91,7 +91,7 @@ def go_on_answering(group: Group, step: Step) -> bool:
 
 
 def drop_answers(group: Group, step: Step) -> None:
-    """No member is left to answer."""
+    """Forget the pending answers: no member is left."""
     group.answers = None
     step.deadlines.cancel(Timer(TimerKind.NEXT_PIECE, group.group_id))
 
@@ -108,7 +108,7 @@ def _joined(group: Group, member: Member, answers: PendingAnswers, step: Step) -
 
 
 def _is_decided(group: Group, member: Member, step: Step) -> None:
-    """The member is one of a generation: it is waited for no longer than others."""
+    """End the first join phase of a new member, and the timer of it."""
     if member.is_new:
         member.is_new = False
         step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))

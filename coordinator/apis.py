@@ -68,7 +68,7 @@ GroupRequest: TypeAlias = (
     | ListOfGroups
     | DeleteGroupsRequest
 )
-"""What a partition handles: the requests of clients, and the pieces of large ones."""
+"""Everything a partition handles: the requests of clients, and the pieces of large ones."""
 
 Req = TypeVar("Req")
 Resp = TypeVar("Resp")
@@ -82,14 +82,16 @@ class GroupApi(Generic[Req, Resp]):
     response: Callable[..., Resp]
     """The class of the response."""
     handle: Callable[[Groups, Req, Caller, ReplyTo, Step], None]
-    """Decides, and answers through the step, now or later."""
+    """Decides the request, and answers through the step, now or later."""
     error_in: Callable[[Req, int, GroupConfig], ErrorCode] = lambda *_: ErrorCode.NONE
-    """The error of a request, in its version, whatever the state of the group. Kafka checks it
-    before it asks whether it coordinates the group, so it holds while a partition is loading."""
+    """The error of a request in its version, whatever the state of the group. Kafka checks it
+    before checking whether this node coordinates the group, so it is answered while a partition is
+    loading, too."""
     refuse: Callable[[Req, Caller, ErrorCode], Resp] | None = None
-    """The reply to a request that no group sees. None: the error stands at the top."""
+    """Makes the reply to a request that reaches no group. None: the response has one error code at
+    its top."""
     spoil: Callable[[Resp, ErrorCode], Resp] | None = None
-    """The refusal in place of a reply that may not leave any more. None: as `refuse`."""
+    """Turns a reply that must not leave any more into a refusal. None: as `refuse`."""
     for_one_group: bool = True
     """The request has a `group_id`; others name several groups, or none."""
 
@@ -120,7 +122,7 @@ def _spoil_join(response: JoinGroupResponse, error: ErrorCode) -> JoinGroupRespo
 def _refuse_heartbeat(
     request: HeartbeatRequest, caller: Caller, error: ErrorCode
 ) -> HeartbeatResponse:
-    """While loading a heartbeat is believed: no member should rejoin because of a restart."""
+    """Accept heartbeats while loading, so that no member rejoins because of a restart."""
     loading = error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error)
 
@@ -210,7 +212,7 @@ _BY_RESPONSE: Final = {row.response: row for row in _ROWS}
 
 
 def refuse(request: GroupRequest, caller: Caller, error: ErrorCode) -> GroupResponse:
-    """The reply to a group request that no group sees: loading, closed, not ours, a bug."""
+    """Make the reply to a group request that reaches no group: loading, closed, not ours, a bug."""
     api: GroupApi[Any, GroupResponse] = GROUP_APIS[type(request)]
     return api.refuse(request, caller, error) if api.refuse else api.response(error_code=error)
 

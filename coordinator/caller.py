@@ -10,24 +10,24 @@ from groupkeeper.protocol.message import Message
 
 
 class ReplyTo(Protocol):
-    """The place where exactly one answer goes. The core keeps it and hands it back with the answer;
-    only the driver of a partition calls it.
+    """Takes exactly one answer. The core keeps it and returns it with the answer; only the driver
+    of a partition calls it.
     """
 
     def answer(self, response: Message) -> None:
-        """Send the response. Harmless when the client is gone; calling it twice is a bug."""
+        """Send the response, unless the client has disconnected; calling it twice is a bug."""
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Link:
-    """Whether a client's connection still exists. Its identity tells connections apart."""
+    """Says whether a client's connection still exists; its identity tells connections apart."""
 
     closed: bool = False
 
 
 @dataclass(slots=True)
 class Peer:
-    """What the server knows of the client of one connection."""
+    """The client of one connection, as far as the server has learned about it."""
 
     client_id: str = ""
     """From the request header; null is read as the empty string, as Kafka does."""
@@ -37,11 +37,11 @@ class Peer:
     """From ApiVersions v3 or later (KIP-511); empty until the client has said it."""
     software_version: str = ""
     listener: str = field(default="PLAINTEXT", compare=False)
-    """Name of the listener that it connected to: it is told that one's address."""
+    """Name of the listener of the connection; answers contain that listener's address."""
     link: Link = field(default_factory=Link, repr=False, compare=False)
 
     def named(self, client_id: str) -> "Peer":
-        """The same connection under a client id: `dataclasses.replace` takes five times as long."""
+        """Copy with another client id: `dataclasses.replace` takes five times as long."""
         software = self.software_name, self.software_version
         return Peer(client_id, self.host, *software, self.listener, self.link)
 

@@ -16,7 +16,7 @@ from groupkeeper.protocol.group_events import CauseCode
 
 @dataclass(slots=True)
 class Who:
-    """A member, or a client that sent a request in its name."""
+    """A member, or the client that sent a request in the member's name."""
 
     member: str
     instance: str | None = None
@@ -28,7 +28,7 @@ class Who:
 
     @classmethod
     def calling(cls, caller: Caller, member: str, instance: str | None = None) -> "Who":
-        """The sender of a request that speaks for `member`."""
+        """Describe the sender of a request made in the name of `member`."""
         peer = caller.peer
         return cls(
             member,
@@ -49,6 +49,6 @@ class Cause:
     who: Who | None = None
     reason: str | None = None
     likely: str | None = None
-    """What probably is behind the code: a key of `LIKELY` in `protocol.group_event_words`."""
+    """The probable reason behind the code: a key of `LIKELY` in `protocol.group_event_words`."""
     evidence: Mapping[str, Any] = field(default_factory=dict)
-    """The numbers behind code and guess: keys of `EVIDENCE` there."""
+    """The numbers that support the code and the guess: keys of `EVIDENCE` in the same module."""

@@ -39,11 +39,10 @@ from groupkeeper.protocol.messages.offset_commit import (
 _partitions_of = attrgetter("partitions")
 
 RESETS_NOTED: Final = 2_000
-"""Of how many partitions of a commit from outside the membership the old offsets are noted."""
+"""For how many partitions the old offsets are noted when a client that is no member commits."""
 
 OUTSIDER_PAUSE_MS: Final = 60_000
-"""After a pause of this length, the next commit of one client from outside the membership is noted
-again."""
+"""How long a client that is no member must pause until its next commit is noted again."""
 
 LAST_TIMESTAMP = 2**63 - 1
 """The largest time a record holds, in ms."""
@@ -110,8 +109,8 @@ def _store(
 
 
 def _note_reset(group: Group, assessed: "Assessed", caller: Caller, step: Step) -> None:
-    """Note the offsets that a client sets which is no member. A consumer that assigns its
-    partitions itself commits again and again: what it moves forward is noted once.
+    """Note the offsets that a client sets without being a member. A consumer that assigns its own
+    partitions commits again and again: only its first forward move is noted.
     """
     resets = _resets(group, assessed, caller)
     if not (_goes_on(group.outsider, caller.peer, step.now) and all(map(_is_forward, resets))):
@@ -121,14 +120,14 @@ def _note_reset(group: Group, assessed: "Assessed", caller: Caller, step: Step) 
 
 
 def _goes_on(known: Outsider | None, peer: Peer, now: int) -> bool:
-    """Whether this client committed last, on this very connection, and shortly before."""
+    """Return whether this client made the last commit, on the same connection, a short time ago."""
     if known is None or now - known.committed_ms >= OUTSIDER_PAUSE_MS:
         return False
     return known.peer.link is peer.link and known.peer.client_id == peer.client_id
 
 
 def _is_forward(reset: OffsetsReset) -> bool:
-    """Whether all partitions had an offset, and none a larger one. False if some were left out."""
+    """Return whether all partitions had an offset, none moves back, and none was left out."""
     return len(reset.offsets) == reset.count and all(
         before is not None and offset_in(before) <= offset_in(now)
         for _, before, now in reset.offsets
@@ -136,7 +135,7 @@ def _is_forward(reset: OffsetsReset) -> bool:
 
 
 def _resets(group: Group, assessed: "Assessed", caller: Caller) -> list[OffsetsReset]:
-    """What the commit changes, one for each topic."""
+    """Return the changes that the commit makes, one for each topic."""
     who, left, resets = Who.calling(caller, ""), RESETS_NOTED, list[OffsetsReset]()
     for topic, partitions in assessed.offsets:
         before = group.offsets.get(topic, {})
@@ -174,8 +173,8 @@ def _check(
 
 @dataclass(slots=True)
 class Assessed:
-    """What a commit writes, stores and answers if the group accepts it. Partitions whose metadata
-    is too long are answered, and neither written nor stored.
+    """The records, offsets and answer of a commit, used if the group accepts it. Partitions whose
+    metadata is too long are answered, and neither written nor stored.
     """
 
     response: OffsetCommitResponse
@@ -191,7 +190,7 @@ def assess(
     now: int,
     config: GroupConfig,
 ) -> Assessed:
-    """Some topics of a request that arrived at `now`, in Unix milliseconds."""
+    """Assess some topics of a request that arrived at `now`, in Unix milliseconds."""
     limit = config.offset_metadata_max_bytes
     # v2 to v4 may carry a retention, which replaces the configured one.
     retention = request.retention_time_ms
@@ -221,19 +220,19 @@ def assess(
 
 
 def _is_longer(text: str, limit: int) -> bool:
-    """Longer than the limit in UTF-16 units, as Java counts."""
+    """Return whether a text exceeds the limit in UTF-16 units, as Java counts."""
     return len(text) * 2 > limit and len(text.encode("utf-16-le", "surrogatepass")) // 2 > limit
 
 
 def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """An error of the whole group: the protocol has it on every partition."""
+    """Refuse a commit: the protocol repeats an error of the whole group for every partition."""
     return _with_rows(partial(_refused_row, error), request.topics)
 
 
 def _with_rows(
     row: Callable[[Any], OffsetCommitResponsePartition], topics: Any
 ) -> OffsetCommitResponse:
-    """Made while it is encoded: one row for each partition of the topics of a request or reply."""
+    """Make a response with a row for each partition; rows are made while it is encoded."""
 
     def topic(each: Any) -> OffsetCommitResponseTopic:
         return OffsetCommitResponseTopic(name=each.name, partitions=mapped(row, each.partitions))
@@ -253,7 +252,7 @@ class PreparedCommit:
 
     request: OffsetCommitRequest
     wall: int
-    """When it arrived, in Unix milliseconds."""
+    """Arrival of the request, in Unix milliseconds."""
     config: GroupConfig
     assessed: Assessed = field(default_factory=lambda: Assessed(OffsetCommitResponse(), [], []))
 
@@ -264,7 +263,7 @@ class PreparedCommit:
     def add(self, topic: OffsetCommitRequestTopic, exist: int, continues: bool) -> int:
         """Add some partitions of a topic; returns how many of them exist.
 
-        The topic has `exist` partitions. `continues`: it is the one that was added last.
+        The topic has `exist` partitions. `continues`: the topic is the one added last.
         """
         asked = topic.partitions
         known = [each for each in asked if 0 <= each.partition_index < exist]
@@ -291,12 +290,12 @@ class PreparedCommit:
         return len(known)
 
     def refused(self, error: ErrorCode) -> OffsetCommitResponse:
-        """An error of the whole group; partitions that do not exist keep their own error."""
+        """Refuse all; partitions that do not exist keep their own error."""
         return spoil_commit(self.assessed.response, error)
 
 
 def spoil_commit(response: OffsetCommitResponse, error: ErrorCode) -> OffsetCommitResponse:
-    """The error on every partition except those that do not exist."""
+    """Put the error on every partition except those that do not exist."""
     missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def row(each: OffsetCommitResponsePartition) -> OffsetCommitResponsePartition:

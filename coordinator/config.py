@@ -1,4 +1,4 @@
-"""The settings and limits that decisions depend on; the application reads them from somewhere."""
+"""Settings and limits that decisions depend on; the application loads and passes them."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,15 +7,16 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """How long a member may wait for its first join phase to end. Fixed in Kafka, too (KAFKA-7610)."""
 
 MAX_PENDING_MEMBERS: Final = 10_000
-"""How many member ids of a partition may be pending (KIP-394): handed out, and not joined with yet.
-Beyond that the oldest is dropped. Each takes up to a kilobyte, for as long as its client chose."""
+"""How many member ids of a partition may be pending (KIP-394): handed out, but not yet used in a
+JoinGroup. Beyond that the oldest is dropped. Each takes up to a kilobyte, for as long as its
+client's timeout says."""
 
 MAX_PROTOCOLS: Final = 100
 """How many protocols a member may offer; clients offer two or three."""
 
 METADATA_RATIO: Final = 4
-"""A group's members may send metadata of so many times `message.max.bytes` for all their protocols;
-that of the elected protocol has to fit into one message."""
+"""Factor of `message.max.bytes` that bounds the metadata of a group's members for all their
+protocols; the metadata of the elected protocol has to fit into one message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,16 @@ SLACK = 1_024
 STALE_CHARACTERS = 1_048_576
 STALE_CHARACTERS_EACH = 64
 """How many characters of ids the cancelled timers in the heap may have, and how many more for each
-running timer: ids may be long, and clients choose them."""
+running timer: clients choose the ids, which may be long."""
 MOVED_AT_ONCE = 8
 """How many entries are moved with each new one, while a heap with more stale entries is swept."""
 STALE_AT_ONCE = 256
-"""How many stale entries one call looks at, half a millisecond: ten thousand heartbeats of one
+"""How many stale entries one call visits, in half a millisecond: ten thousand heartbeats at one
 time move as many deadlines."""
 
 
 class TimerKind(StrEnum):
-    """What a deadline is for."""
+    """The purpose of a deadline."""
 
     SESSION = "session"
     NEW_MEMBER = "new_member"
@@ -47,23 +47,24 @@ class Timer(NamedTuple):
 
 
 class Deadlines:
-    """When each timer is due, in monotonic milliseconds."""
+    """The due time of each timer, in monotonic milliseconds."""
 
     __slots__ = ("_bounds", "_stale", "_swept", "due", "heap", "popped_due")
 
     def __init__(self) -> None:
         self.due: dict[Timer, int] = {}
-        """The truth. May be written directly to move an *existing* deadline to a later time."""
+        """The true due times. May be written directly to move an *existing* deadline to a later
+        time."""
         self._bounds: dict[Timer, int] = {}
         self.heap: list[tuple[int, Timer]] = []
-        """Lower bounds, stale ones included; only to look at."""
+        """Lower bounds, stale entries included; read-only outside of this class."""
         self._stale = 0
         """Characters of the ids of timers that were cancelled since the last sweep."""
         self._swept: list[tuple[int, Timer]] = []
-        """A heap that had too many stale entries: the others are moved to `heap`, a few with each
-        new entry. Taken from its end, it stays a heap."""
+        """A former heap with too many stale entries: its valid entries are moved to `heap`, a few
+        with each new entry. Taken from its end, it stays a heap."""
         self.popped_due = 0
-        """When the timer was due that `pop` returned last."""
+        """Due time of the timer that `pop` returned last."""
 
     def set(self, timer: Timer, at_ms: int) -> None:
         """Start a timer, or move it to another time."""
@@ -103,19 +104,19 @@ class Deadlines:
                 del bounds[timer]
 
     def is_before(self, at_ms: int) -> bool:
-        """Whether a timer may be due before that: False is certain, True is not. Cheap."""
+        """Whether a timer may be due before `at_ms`: False is certain, True is not. Cheap."""
         heap, swept = self.heap, self._swept
         return bool((heap and heap[0][0] < at_ms) or (swept and swept[0][0] < at_ms))
 
     def next(self) -> int | None:
-        """The earliest due time, or None when no timer runs. After very many stale entries, a lower
-        bound of it: to be asked again then.
+        """Return the earliest due time, or None when no timer runs. After very many stale entries,
+        return a lower bound instead, at which `next` has to be called again.
         """
         found = self._first()
         return None if found is None else found[0]
 
     def _first(self) -> tuple[int, bool] | None:
-        """The lowest bound, and whether it is the due time of its timer."""
+        """Return the lowest bound, and whether it is the due time of its timer."""
         for _ in range(STALE_AT_ONCE):
             heap = self._lowest()
             if not heap:
@@ -135,12 +136,12 @@ class Deadlines:
         return (heap[0][0], False) if heap else None
 
     def _lowest(self) -> list[tuple[int, Timer]]:
-        """The heap with the lowest bound."""
+        """Return the heap with the lowest bound."""
         heap, swept = self.heap, self._swept
         return swept if swept and (not heap or swept[0] < heap[0]) else heap
 
     def pop(self, now_ms: int) -> Timer | None:
-        """Take out the timer that is due first; None: none is, or `next` has to be asked again."""
+        """Remove the first timer that is due. None: none is, or `next` has to be called again."""
         found = self._first()
         if found is None or found[0] > now_ms or not found[1]:
             return None

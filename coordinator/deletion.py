@@ -33,7 +33,7 @@ PIECE_OFFSETS = 400
 """How many offsets and groups one step looks at or removes, in about a millisecond."""
 
 STEP_SHARE = 16
-"""The tombstones of one step take this fraction of the largest message, plus one record."""
+"""The tombstones of one step may take this fraction of the largest message, plus one record."""
 
 Removed: TypeAlias = dict[str, list[int]]
 """Topic to partitions whose offsets were removed."""
@@ -44,11 +44,11 @@ PIECE_PAUSE_MS = 5
 
 @dataclass(slots=True)
 class Allowance:
-    """How much one step may still do; its piece of the work ends when this is used up."""
+    """The work that one step may still do; its piece ends when the allowance is used up."""
 
     offsets: int
     until: int
-    """The size of the step's records, in bytes, at which the allowance is used up."""
+    """Size of the step's records, in bytes, at which the allowance is used up."""
 
     @classmethod
     def of(cls, step: Step) -> "Allowance":
@@ -103,7 +103,7 @@ def go_on_deleting(groups: Groups, timer: Timer, step: Step) -> None:
 
 
 def _forget_all(group: Group, allowed: Allowance, who: Who, step: Step) -> bool:
-    """False when the piece ends before the group has no offsets left."""
+    """Forget all offsets of a group; False when the piece ends before that."""
     removed: Removed = {}
     while group.offsets and not allowed.is_over(step):
         topic, partitions = next(iter(group.offsets.items()))
@@ -127,7 +127,7 @@ def _forget_some(
 
 
 def delete_group(groups: Groups, group: Group, why: str, who: Who | None, step: Step) -> None:
-    """Delete a group without offsets, and its pending ids. `why` is that of `GroupDeleted`."""
+    """Delete a group without offsets, and its pending ids. For `why` see `GroupDeleted`."""
     assert not group.offsets
     was_used = group.was_used
     if group.is_stored:
@@ -157,9 +157,9 @@ def forget(group: Group, topic: str, partition: int, step: Step) -> bool:
 def forget_topics(
     groups: Groups, topics: set[str], left: list[str], allowed: Allowance, step: Step
 ) -> None:
-    """Topics were deleted: forget their offsets, group by group, until the piece ends.
+    """Forget the offsets of deleted topics, group by group, until the piece ends.
 
-    `left` are ids of groups, the next one last; finished groups are removed from it.
+    `left` has the ids of the groups, the next one last; finished groups are removed from it.
     """
     while left and not allowed.is_over(step):
         group = groups.get(left[-1])
@@ -170,7 +170,7 @@ def forget_topics(
 
 
 def _forget_in(group: Group, topics: set[str], allowed: Allowance, step: Step) -> bool:
-    """False when the piece ends before the group has no offset of the topics left."""
+    """Forget the group's offsets of deleted topics; False when the piece ends before that."""
     deleted = group.offsets.keys() & topics
     removed: Removed = {}
     for topic in sorted(deleted) if len(deleted) > 1 else deleted:  # the order of a set is random

@@ -1,7 +1,7 @@
 """Removes expired offsets, and an empty group with its last offset (KIP-211).
 
-The retention counts from the moment the group became empty; where no such moment is known, from the
-commit. A retention that came with the commit overrides the configured one. The check runs on a
+The retention counts from the moment the group became empty, or from the commit if that moment is
+unknown. A retention that came with the commit overrides the configured one. The check runs on a
 timer of the partition, a piece at a time: a partition may hold a million expired offsets.
 
 Source: `GroupCoordinatorShard.cleanupGroupMetadata`, `OffsetMetadataManager.cleanupExpiredOffsets`,
@@ -20,13 +20,14 @@ from groupkeeper.coordinator.records import offset_times
 from groupkeeper.coordinator.step import Step
 
 LOOKED_AT_IN_A_SLICE: Final = 500
-"""Groups and offsets of `first_expiry`, less than a millisecond."""
+"""How many groups and offsets a slice of `first_expiry` visits, in less than a millisecond."""
 
 
 def expire_offsets(groups: Groups, step: Step) -> bool:
-    """One piece of the check of all groups; False while some are left.
+    """Check some groups; False while groups are left.
 
-    Groups may appear, vanish and change between two pieces: the next check finds what this misses.
+    Groups may appear, vanish and change between two pieces: the next check finds what this one
+    misses.
     """
     check = groups.expiry_check
     if not check.left:
@@ -50,7 +51,7 @@ def _checked(groups: Groups, group_id: str) -> Group | None:
 
 
 def _expire_group(group: Group, check: ExpiryCheck, allowed: Allowance, step: Step) -> bool:
-    """False when the piece ends before all offsets of the group are checked."""
+    """Check the offsets of a group; False when the piece ends before that is done."""
     room, expired = allowed.offsets, defaultdict[str, list[int]](list)
     offsets = list(islice(_candidates(group, check.kept), room))
     for topic, partition, value in offsets:
@@ -68,7 +69,7 @@ def _expire_group(group: Group, check: ExpiryCheck, allowed: Allowance, step: St
 
 
 def _candidates(group: Group, passed: int) -> Iterator[tuple[str, int, bytes]]:
-    """Topic, partition and value of the offsets that may expire, without the first `passed`."""
+    """Return topic, partition and value of offsets that may expire, after the first `passed`."""
     for topic, partitions in group.offsets.items():
         if _may_expire(group, topic):
             for partition, value in islice(partitions.items(), passed, None):
@@ -77,7 +78,7 @@ def _candidates(group: Group, passed: int) -> Iterator[tuple[str, int, bytes]]:
 
 
 def _may_expire(group: Group, topic: str) -> bool:
-    """An Empty group's offsets may; of a Stable one only those of topics without a subscriber."""
+    """Whether offsets of the topic may expire: in a Stable group only without a subscriber."""
     if group.state is GroupState.EMPTY:
         return True
     stable = group.state is GroupState.STABLE and group.protocol_type == CONSUMER
@@ -99,7 +100,7 @@ def _expires_at(group: Group, stored: bytes, retention_ms: int) -> int:
 
 
 def first_expiry(groups: Groups, retention_ms: int) -> Generator[None, None, int | None]:
-    """When a check would first remove something, in Unix ms; None: never. In slices."""
+    """Return the time of the first expiry, in Unix ms, or None without any. In slices."""
     if groups.expiry_check.left:  # a check is under way
         return 0
     first: int | None = None

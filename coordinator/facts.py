@@ -1,8 +1,8 @@
-"""What happened to the groups, as small values that readers turn into metrics, logs and events.
+"""Facts: small values that say what happened to groups, for metrics, logs and events.
 
 The core notes facts and never reads them, so a new metric or log line touches no decision. A fact
 carries no time: its envelope, `NotedFact`, has the time of its step. A fact that is noted often
-keeps references to what a reader may want to look at, and leaves the looking to the reader.
+refers to objects of the core, and readers extract from them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ class Fact:
     """Something that happened to one group."""
 
     is_event: ClassVar[bool] = True
-    """It may be stored as an event of its own. Others are summed up or only counted."""
+    """Stored as an event of its own. Other facts are only summed up or counted."""
 
     group: str
     generation: int
@@ -26,7 +26,7 @@ class Fact:
     state: str
     """The state after the fact, as DescribeGroups names it."""
     round: int
-    """Which rebalance of the group it belongs to, from 1; 0 outside of one."""
+    """Number of the rebalance within the group, from 1; 0 outside of a rebalance."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class NotedFact:
     """Counts the facts of a partition's life from 0. With the leader epoch it orders all facts of a
     partition; the facts of one epoch reach readers without a gap before the last."""
     now: int
-    """Monotonic milliseconds of the step: for durations within a partition's life."""
+    """Monotonic milliseconds of the step, for durations within a partition's life."""
     wall: int
     """Unix milliseconds of the step."""
     with_records: bool
@@ -58,7 +58,7 @@ class RebalanceStarted(Fact):
     expected: Sequence[str]
     """Ids of the members that still have to rejoin."""
     deadline_ms: int
-    """How long the join phase may take."""
+    """Longest duration of the join phase."""
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class RebalanceJoined(Fact):
     joined: Sequence[tuple[str, str | None, int]]
     """Member id, instance id and milliseconds since the start, in the order of arrival."""
     missing: Sequence[tuple[str, str | None, bool]]
-    """Member id and instance id of those that did not rejoin, and whether they were removed."""
+    """Members that did not rejoin: member id, instance id, and whether the member was removed."""
     ended_by: str
     """`all_joined` or `timeout`."""
 
@@ -98,9 +98,9 @@ class RebalanceCompleted(Fact):
     assignments: Sequence[tuple[str, str | None, bytes]]
     """Member id, instance id and assignment as it is stored."""
     previous: Mapping[str, bytes]
-    """The assignments before, by member id; also of members that are gone."""
+    """The assignments of the generation before, by member id; includes members that are gone."""
     arrivals: Mapping[str, int]
-    """When the members rejoined, in milliseconds since the start."""
+    """Time of each member's JoinGroup, in milliseconds since the start."""
 
 
 @dataclass(slots=True)
@@ -121,7 +121,7 @@ class MemberJoined(Fact):
     who: Who
     cause: Cause
     timeouts: tuple[int, int] | None = None
-    """Its session and rebalance timeout in ms."""
+    """Session and rebalance timeout of the member, in ms."""
 
 
 @dataclass(slots=True)
@@ -130,7 +130,7 @@ class MemberRejoined(Fact):
 
     who: Who
     changed: Sequence[str]
-    """Of `metadata`, `protocols` and `timeouts`."""
+    """Names of what changed: `metadata`, `protocols`, `timeouts`."""
     timeouts: tuple[int, int] | None = None
     """As in `MemberJoined`."""
 
@@ -144,7 +144,7 @@ class MemberReplaced(Fact):
     quick: bool
     """Answered at the current generation, without a rebalance."""
     away_ms: int
-    """Since the last request under the old id, or since the load."""
+    """Milliseconds since the last request under the old id, or since the load."""
     likely: str | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
     timeouts: tuple[int, int] | None = None
@@ -173,7 +173,8 @@ class MemberRemoved(Fact):
     cause: Cause
     """Its `who` is the client that removed the member."""
     rhythm: tuple[int, int] | None = None
-    """How many heartbeats came since it joined or was loaded, and the longest time between two."""
+    """Number of heartbeats since the member joined or was loaded, and the longest gap between two,
+    in ms."""
 
 
 @dataclass(slots=True)
@@ -183,14 +184,14 @@ class PendingMemberDropped(Fact):
     who: Who
     cause: Cause
     expired: bool
-    """It timed out; otherwise the partition had too many of them."""
+    """True: timed out. False: the partition had too many pending ids."""
     of_used: bool = True
-    """The group has had a member or a record. Of another group nothing is stored."""
+    """The group has had a member or a record. Nothing is stored of other groups."""
 
 
 @dataclass(slots=True)
 class MembersNotBack(Fact):
-    """All members that a load had found were heard of again, or removed: these were removed."""
+    """After a load, each member has sent a request or was removed; lists the removed ones."""
 
     absent: Sequence[Who]
 
@@ -221,7 +222,7 @@ class LimitReached(Fact):
 
 @dataclass(slots=True)
 class GroupCreated(Fact):
-    """A group gets its first member or record. One that is only asked for is not told."""
+    """A group gets its first member or record. Not noted for a group that is only looked up."""
 
     who: Who
 
@@ -235,7 +236,7 @@ class GroupEmptied(Fact):
 
 @dataclass(slots=True)
 class GroupDeleted(Fact):
-    """An Empty group was deleted that may have records."""
+    """An Empty group was deleted, which may have records."""
 
     why: str
     """`request` (DeleteGroups), `expired` (its last offset), or `unused` (it had no offsets)."""
@@ -253,23 +254,25 @@ class OffsetsCommitted(Fact):
     member: str
     instance: str | None
     partitions: Sequence[tuple[str, Mapping[int, bytes]]] = field(repr=False)
-    """What was accepted, by topic: partitions with their OffsetCommitValue. Not the request: that
-    may be large, and ask for what does not exist."""
+    """The accepted offsets by topic: partitions with their OffsetCommitValue. Not the request,
+    which may be large and name partitions that do not exist."""
     caller: Caller = field(repr=False)
     rhythm: tuple[int, int] | None = None
-    """As in `MemberRemoved`, but the longest time since its last commit; None: it is no member."""
+    """As in `MemberRemoved`, but the longest gap since the last commit; None if the sender is no
+    member."""
 
 
 @dataclass(slots=True)
 class OffsetsReset(Fact):
-    """A client that is no member committed for an Empty group: offsets of one topic."""
+    """A client that is no member committed offsets of one topic for an Empty group."""
 
     who: Who
     topic: str
     offsets: Sequence[tuple[int, bytes | None, bytes]]
-    """Partition, and its OffsetCommitValue before and now; of very many only the first."""
+    """Partition, and its OffsetCommitValue before and after; only the first ones if there are very
+    many."""
     count: int
-    """How many partitions there were."""
+    """Number of partitions in the commit."""
 
 
 @dataclass(slots=True)
@@ -286,7 +289,7 @@ class OffsetsRemoved(Fact):
 
 @dataclass(slots=True)
 class GroupsLoaded(Fact):
-    """A partition was loaded; `group` is empty, the figures are for the whole partition."""
+    """A partition was loaded; `group` is empty, and the figures are for the whole partition."""
 
     records: int
     groups: int

@@ -1,13 +1,13 @@
-"""Replies and facts wait here until every record written before them is durable.
+"""Holds replies and facts back until every record written before them is durable.
 
-The rule of durability: *a reply may leave only when all records appended to its partition before
-it are durable.* That includes reads, so that no reply shows what a crash could undo, and facts, so
-that nothing is counted or logged that did not last. The gate knows neither disk nor network:
-the driver says what was written, and the gate returns what may leave.
+The rule of durability: *a reply may leave only when all records appended to its partition before it
+are durable.* The rule covers reads, so that no reply shows what a crash could undo, and facts, so
+that nothing is counted or logged that a crash undid. The gate does no I/O: the driver reports which
+records were written, and the gate returns what may leave.
 
 Facts leave twice: to the event log, in the order in which they were noted and never before the
-records that were written before them, and with the replies of their step to the readers. When
-replies are refused, their facts are dropped.
+records written before them; and to the readers, with the replies of their step. When replies are
+refused, their facts are dropped.
 """
 
 from collections import Counter, deque
@@ -24,9 +24,9 @@ Released = tuple[Replies, list[NotedFact]]
 """The replies that may leave, and the facts that readers may see."""
 
 FACTS_MOST: Final = 5_000
-"""The most facts that wait for the event log; beyond, only those of steps with records are kept. A
-round takes all that there are, so this is reached only while the log is slow; a fact takes half a
-kilobyte."""
+"""The most facts that wait for the event log; beyond that, only facts of steps with records are
+kept. A flush takes all waiting facts, so the limit is reached only while the log is slow; a fact
+takes half a kilobyte."""
 
 
 @dataclass(slots=True)
@@ -36,12 +36,12 @@ class Unwritten:
     records: list[KeyValue]
     begin: int
     mark: int
-    """How many records the partition has handed out before these, and including them."""
+    """Number of records that the partition has handed out, including these."""
     size: int
     """Upper bound of the records' bytes as a batch."""
     facts: list[NotedFact]
-    """All facts up to `mark` that were not handed out before, in order: those of the steps that
-    wrote these records, to be stored with them, and of those between them that wrote nothing. A
+    """All facts up to `mark` that were not handed out before, in order: facts of the steps that
+    wrote these records, to be stored with them, and of the steps between them that wrote nothing. A
     step whose only fact is no event (`Fact.is_event`) is left out."""
 
 
@@ -50,7 +50,7 @@ class ReplyGate:
     """Counts what was appended and what is durable, in records of this partition."""
 
     batch_bytes: int
-    """The most bytes that are handed out at a time, unless one step alone wrote more."""
+    """The most bytes that are handed out at a time, unless a single step wrote more."""
     facts_most: int = FACTS_MOST
     """How many facts may wait for the event log; 0 if there is none."""
     appended: int = 0
@@ -59,12 +59,12 @@ class ReplyGate:
     noted: int = 0
     """The number of facts so far."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """How many facts of each class were not handed out, because too many waited."""
+    """Number of facts by class that were dropped because too many waited."""
     _queue: deque[tuple[list[KeyValue], int]] = field(default_factory=deque)
     """The records of each step, and their size in bytes. The records of a step stay in one batch,
-    so that the log has all of them or none. Only a step that is too large for a batch is cut."""
+    so that the log has all of them or none; only a step too large for a batch is cut."""
     _untaken: deque[tuple[int, list[NotedFact]]] = field(default_factory=deque)
-    """The facts of each step, and how many records were written up to its end: so the facts of a
+    """The facts of each step, and the number of records written up to its end: so the facts of a
     step that was cut go with its last part."""
     _untaken_facts: int = 0
     _parked: deque[tuple[int, Replies, list[NotedFact]]] = field(default_factory=deque)
@@ -85,8 +85,8 @@ class ReplyGate:
         return bool(self._untaken)
 
     def admit(self, step: Step) -> None:
-        """Take the step's records. If its replies may leave now they stay in it, and `told` has its
-        facts; otherwise both are parked.
+        """Take the step's records. If its replies may leave now they stay in it, and its facts are
+        put into `told`; otherwise both are parked.
         """
         records = step.records
         facts: list[NotedFact] = []
@@ -128,7 +128,7 @@ class ReplyGate:
             self._untaken.append((self.appended, kept))
 
     def take(self) -> Unwritten | None:
-        """The records to write next, or None; more may follow."""
+        """Return the records to write next, or None; more may follow."""
         if not self._queue:
             return None
         records, size = self._queue.popleft()
@@ -141,8 +141,8 @@ class ReplyGate:
         return Unwritten(records, begin, self.taken, size, self._facts_to(self.taken))
 
     def take_facts(self) -> list[NotedFact]:
-        """The facts that wait for the event log and for no records, in order: to be stored alone.
-        Each is handed out once, here or by `take`.
+        """Return the facts that wait for the event log and for no records, in order, to be stored
+        alone. Each fact is handed out once, here or by `take`.
         """
         return self._facts_to(self.durable)
 
@@ -154,8 +154,8 @@ class ReplyGate:
         return facts
 
     def written(self, unwritten: Unwritten) -> Released:
-        """These records are durable; returns what waited for them. To be called in the order of
-        `take`, without a gap: records in a gap may be lost, and would be acknowledged.
+        """Note that these records are durable, and return what waited for them. To be called in the
+        order of `take`, without a gap: records in a gap may be lost, and would be acknowledged.
         """
         assert self.durable == unwritten.begin, "a batch before this one is not known to be durable"
         assert unwritten.mark <= self.taken, "taken from another gate, or before the log failed"
@@ -169,7 +169,7 @@ class ReplyGate:
         return replies, facts
 
     def abandon(self) -> Replies:
-        """The log failed: returns all replies that waited, none of which may leave as it is.
+        """Return all replies that waited, as the log failed: none of them may leave as it is.
         Forgets the records that were taken, and the facts that waited.
         """
         replies = [reply for _, parked, _ in self._parked for reply in parked]

@@ -97,49 +97,47 @@ class Group:
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, PendingMember] = field(default_factory=dict)
     member_records: dict[str, bytes] = field(default_factory=dict)
-    """While Stable: the members as the group's last record has them. After a load empty, unless the
-    group has static members."""
+    """Parts of the group's last record by member id, while Stable. Empty after a load without
+    static members."""
     is_stored: bool = False
     """A record of the group or an offset was written."""
     metadata_bytes: int = 0
-    """Of all members, for all their protocols."""
+    """Size of the metadata of all members, for all their protocols."""
     named_bytes: int = 0
-    """Of the names and assignments of all members: see `Member.named_bytes`."""
+    """Size of the names and assignments of all members: see `Member.named_bytes`."""
     member_bytes: MemberBytes = field(default_factory=MemberBytes)
-    """Of the whole partition."""
+    """Count of the whole partition."""
     pending_sync: dict[str, None] = field(default_factory=dict)
     """Members of this generation that have not sent SyncGroup yet (KAFKA-12890)."""
     subscription: frozenset[str] | None = None
     """Topics any member subscribes to; None when unknown, which counts as all topics."""
     offsets: dict[str, dict[int, bytes]] = field(default_factory=dict)
-    """Topic to partition to OffsetCommitValue, as it stands in the log.
-
-    Most are overwritten before they are fetched, so they are decoded when they are."""
+    """Topic to partition to OffsetCommitValue as in the log; decoded when fetched."""
     rebalance: Rebalance | None = None
     answers: PendingAnswers | None = None
-    """Of a phase that is over, while members are left to answer: see `coordinator.answers`."""
+    """Answers of a phase that is over, until all are given: see `coordinator.answers`."""
     round: int = 0
-    """How many rebalances there were since the group was created or loaded."""
+    """Number of rebalances since the group was created or loaded."""
     old_plan: dict[str, bytes] | None = None
-    """Assignments of the last plan that members do not have any more; until the next one."""
+    """Assignments of the last plan that were withdrawn from members; until the next plan."""
     returning: Returning | None = None
-    """After a load, while members are left that have not been heard of."""
+    """Members of a loaded group that have not sent a request yet; None when there are none."""
     recent: Recent | None = None
     outsider: Outsider | None = None
     last_removal: Cause | None = None
     changes: int = 0
     joined_count: int = 0
-    """How many members have a parked JoinGroup."""
+    """Number of members with a parked JoinGroup."""
     support: dict[str, int] = field(default_factory=dict)
-    """How many members support a protocol."""
+    """Number of members that support a protocol."""
     _timeouts: dict[int, int] = field(default_factory=dict)
-    """How many members ask for a rebalance timeout, in ms; a negative one counts as 0."""
+    """Number of members by their rebalance timeout in ms; a negative timeout counts as 0."""
 
     # -- state ---------------------------------------------------------------------------------
 
     @property
     def was_used(self) -> bool:
-        """It has had a member or a record, so that there is something to tell of it."""
+        """Whether the group has had a member or a record."""
         return self.is_stored or self.generation > 0 or self.state is not GroupState.EMPTY
 
     def become(self, state: GroupState, wall_ms: int) -> None:
@@ -153,17 +151,17 @@ class Group:
 
     @property
     def fact_head(self) -> tuple[str, int, str, int]:
-        """What every fact about the group begins with: its id, generation, state and round."""
+        """Fields that every fact about the group begins with: id, generation, state and round."""
         return self.group_id, self.generation, self.state, self.round if self.rebalances else 0
 
     @property
     def rebalances(self) -> bool:
-        """A join phase or a sync phase is under way."""
+        """Whether a join phase or a sync phase is under way."""
         return self.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 
     @property
     def leader_id(self) -> str | None:
-        """The member that assigns. When it is removed, the first of the others becomes leader."""
+        """Member that computes assignments; when it is removed, the first of the others."""
         # Looked for when it is asked for: very many may be removed, each the first one then.
         if self._leader is None and self.members:
             self._leader = next(iter(self.members))
@@ -175,16 +173,16 @@ class Group:
 
     @property
     def all_joined(self) -> bool:
-        """All members and pending ids have joined."""
+        """Whether all members and pending ids have joined."""
         return self.joined_count == len(self.members) and not self.pending
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that any member asks for, never negative."""
+        """The longest rebalance timeout of the members, never negative."""
         return max(self._timeouts, default=0)
 
     def begin_generation(self) -> None:
-        """Go on to the next generation, counting as Java does: the one after 2^31-1 is -2^31.
+        """Raise the generation, with Java's overflow: 2^31-1 is followed by -2^31.
 
         Source: `ClassicGroup.initNextGeneration`.
         """
@@ -247,7 +245,7 @@ class Group:
         self.changes += 1
 
     def update(self, member: Member, protocols: Protocols, timeouts: tuple[int, int]) -> None:
-        """Take over what a rejoin says. `timeouts` are session and rebalance, in ms."""
+        """Store the data of a rejoin. `timeouts` are session and rebalance timeout, in ms."""
         if protocols != member.protocols:  # else counted already
             self._count(member.protocols, -1)
             self._count(protocols, +1)
@@ -263,8 +261,8 @@ class Group:
         self.changes += 1
 
     def assign_all(self, shares: Iterable[bytes], growth: int) -> None:
-        """Set the assignments of all members, in their order. `growth`: how many more bytes they
-        take than those before.
+        """Set the assignments of all members, in their order. `growth`: by how many bytes they
+        exceed the assignments before.
         """
         for member, share in zip(self.members.values(), shares, strict=True):
             member.assignment = share
@@ -272,7 +270,7 @@ class Group:
         self.named_bytes += growth // COPIES
 
     def withdraw(self, member: Member) -> None:
-        """Clear the member's assignment, and keep it as that of the last plan."""
+        """Clear the member's assignment, and keep it in `old_plan`."""
         if member.assignment:
             self._keep_old(member)
             self.member_bytes.add(-COPIES * len(member.assignment))
@@ -288,13 +286,13 @@ class Group:
             self.member_bytes.add(len(member.assignment))
 
     def forget_old_plan(self) -> None:
-        """There is a newer plan, or no member is left."""
+        """Forget `old_plan`: a newer plan is stored, or no member is left."""
         if self.old_plan is not None:
             self.member_bytes.add(-sum(map(len, self.old_plan.values())))
             self.old_plan = None
 
     def history(self) -> Recent:
-        """The last comings and goings; to be called where one is added."""
+        """Return the history of joins and leaves, created on first use; for writers only."""
         if self.recent is None:
             self.recent = Recent()
         return self.recent
@@ -313,7 +311,7 @@ class Group:
             self.rebalance.arrivals.setdefault(member.member_id, now - self.rebalance.started_ms)
 
     def unpark_join(self, member: Member) -> ReplyTo:
-        """The token of the waiting JoinGroup, which has to be answered now."""
+        """Return the token of the waiting JoinGroup, which has to be answered now."""
         reply_to = member.awaiting_join
         assert reply_to is not None
         member.awaiting_join = None
@@ -343,8 +341,8 @@ class Group:
             del self._timeouts[timeout_ms]
 
     def accepts(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member with these protocols may join. The old list of a member that asks counts
-        too.
+        """Whether a member with these protocols may join. The protocols that it offered before
+        count, too.
 
         Source: `ClassicGroup.supportsProtocols`.
         """
@@ -356,7 +354,7 @@ class Group:
         )
 
     def elect(self) -> str:
-        """The protocol with most first choices among those that all members support.
+        """Return the protocol with most first choices among the protocols that all members support.
 
         Kafka leaves a tie to chance; here the first choice of the earliest member wins.
 
@@ -365,7 +363,7 @@ class Group:
         return self._elected(self.support, (m.protocols for m in self.members.values()))
 
     def would_elect(self, member: Member, protocols: Protocols) -> str:
-        """The protocol that `elect` would choose if the member's list were this one."""
+        """Return the protocol that `elect` would choose if the member offered this list."""
         if protocols == member.protocols:  # nearly always
             return self.elect()
         support = Counter(self.support)

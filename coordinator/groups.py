@@ -1,4 +1,5 @@
-"""A dict of groups by id that also creates them, and work on several of them that is under way.
+"""The groups of a partition: a dict by id that also creates groups and counts unused ones; and the
+progress of deletions and of the expiry check.
 
 Source: `GroupMetadataManager.groups` and `getOrMaybeCreateClassicGroup`.
 """
@@ -18,36 +19,36 @@ from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsResponse
 
 MAX_UNUSED_BYTES: Final = 2 * 1024 * 1024
-"""The bytes that groups of a partition may take which have had neither a member nor a record: the
-UTF-8 of their ids, and `UNUSED_GROUP_BYTES` each. A JoinGroup that is refused, or that is answered
-MEMBER_ID_REQUIRED, makes such a group. As in Kafka, it is Empty until a check for expired offsets
-deletes it; beyond this limit the oldest one is dropped at once, with the member ids that were
-handed out for it. Fifteen hundred groups with ordinary ids, or 67 with the longest."""
+"""The bytes that unused groups of a partition may take: groups that have had neither a member nor a
+record. Each counts the UTF-8 of its id and `UNUSED_GROUP_BYTES`. A JoinGroup that is refused, or
+that is answered MEMBER_ID_REQUIRED, makes such a group. As in Kafka, it is Empty until a check for
+expired offsets deletes it; beyond this limit the oldest is dropped at once, with the member ids
+that were handed out for it. Fifteen hundred groups with ordinary ids, or 67 with the longest."""
 UNUSED_GROUP_BYTES: Final = 1_400
-"""What an unused group takes beside its id: about 900 bytes, and 500 for a pending member id."""
+"""The bytes of an unused group beside its id: about 900, and 500 for a pending member id."""
 
 
 @dataclass(slots=True)
 class ExpiryCheck:
-    """How far the check for expired offsets has come, which is done in pieces."""
+    """Progress of the check for expired offsets, which is done in pieces."""
 
     left: list[str] = field(default_factory=list)
-    """The groups that are left to check, the next one last."""
+    """Ids of the groups still to check, the next one last."""
     kept: int = 0
-    """How many offsets of the next group it has checked and kept."""
+    """Number of offsets of the next group that are checked and kept."""
     expired: bool = False
     """Offsets of the next group have expired."""
 
 
 @dataclass(slots=True)
 class Deletion:
-    """A DeleteGroups request whose groups take several steps, and which waits for its answer."""
+    """A DeleteGroups request in progress: its groups take several steps, and its answer waits."""
 
     reply_to: ReplyTo
     response: DeleteGroupsResponse
     who: Who
     left: int = 0
-    """How many groups are not deleted yet."""
+    """Number of groups that are not deleted yet."""
 
 
 class Groups(dict[str, Group]):
@@ -58,9 +59,9 @@ class Groups(dict[str, Group]):
         self.member_bytes = member_bytes or MemberBytes()
         self.expiry_check = ExpiryCheck()
         self.deletions: dict[str, Deletion] = {}
-        """By the ids of the groups that are being deleted; no other request may see those."""
+        """Deletions in progress by group id; no other request may see these groups."""
         self._unused: dict[str, int] = {}
-        """The groups that have had neither member nor record, the oldest first, and their bytes."""
+        """Ids of unused groups, the oldest first, and their bytes."""
         self._unused_bytes = 0
 
     def __setitem__(self, group_id: str, group: Group) -> None:
@@ -77,8 +78,8 @@ class Groups(dict[str, Group]):
         self.count_used(group_id)
 
     def create_unused(self, group_id: str, who: Who, step: Step) -> Group:
-        """A new, empty group, which is unused until `count_used`. No record is written, and nothing
-        noted: it is soft, and a client may make any number of them.
+        """Create an empty group, which is unused until `count_used`. No record is written, and
+        nothing noted: it is soft state, and a client may make any number of groups.
         """
         group = self[group_id] = Group(group_id, step.wall)
         size = len(group_id.encode("utf-8", "surrogatepass")) + UNUSED_GROUP_BYTES
@@ -89,16 +90,16 @@ class Groups(dict[str, Group]):
         return group
 
     def count_used(self, group_id: str) -> None:
-        """The group has its first member or record, or is gone. Does nothing for any other one."""
+        """Stop counting the group as unused, if it was: it is used now, or gone."""
         self._unused_bytes -= self._unused.pop(group_id, 0)
 
     def used_ids(self) -> list[str]:
-        """The ids of the groups that have had a member or a record."""
+        """Return the ids of the groups that have had a member or a record."""
         unused = self._unused
         return list(filterfalse(unused.__contains__, self)) if unused else list(self)
 
     def _drop(self, group: Group, who: Who, step: Step) -> None:
-        """Drop an unused group to make room for that of `who`."""
+        """Drop an unused group to make room for the new group of `who`."""
         if group.pending:
             note_limit(group, "max_unused_bytes", MAX_UNUSED_BYTES, who, step)
         for member_id in list(group.pending):
@@ -108,7 +109,7 @@ class Groups(dict[str, Group]):
 
 
 def note_created(group: Group, who: Who, step: Step) -> None:
-    """Note that the group gets its first member or record, unless it has had one."""
+    """Note that the group gets its first member or record, unless it has had one before."""
     if not group.was_used:
         step.note(GroupCreated(*group.fact_head, who=who))
 

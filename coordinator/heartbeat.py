@@ -1,7 +1,7 @@
 """Heartbeat: keeps a member alive and tells it whether to rejoin.
 
-Repeated heartbeats of a Stable group take a short cut: `Beat` holds what a heartbeat resolved to,
-and is valid while the group does not change.
+Repeated heartbeats of a Stable group take a short cut: `Beat` keeps the group, member and timer of
+a heartbeat, and is valid while the group does not change.
 
 Source: `GroupMetadataManager.classicGroupHeartbeat`, `rescheduleClassicGroupMemberHeartbeat`.
 """
@@ -51,7 +51,7 @@ def _check(group: Group | None, request: HeartbeatRequest, caller: Caller, step:
 
 @dataclass(slots=True, eq=False)
 class Beat:
-    """What an accepted heartbeat resolved to; valid while `group.changes` equals `changes`."""
+    """An accepted heartbeat, resolved; valid while `group.changes` equals `changes`."""
 
     group: Group
     member: Member
@@ -61,7 +61,7 @@ class Beat:
 
 
 def steady_beat(groups: Groups, request: HeartbeatRequest) -> Beat | None:
-    """The short cut for a request that was just answered NONE, or None."""
+    """Return the short cut for a request that was just answered NONE, or None."""
     group = groups.get(request.group_id)
     if group is None or group.state is GroupState.PREPARING_REBALANCE:
         return None

@@ -43,13 +43,13 @@ from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 
 UTF8_MOST: Final = 4
-"""The most bytes of a character."""
+"""The most bytes of a UTF-8 character."""
 EMPTY_RECORD_BYTES: Final = 200
-"""More than a batch with the record of an Empty group takes, without its names."""
+"""Upper bound of a batch with the record of an Empty group, without its names."""
 
 
 def join_error(request: JoinGroupRequest, version: int, config: GroupConfig) -> ErrorCode:
-    """The error of the request by itself. The rebalance timeout has no bounds, as in Kafka."""
+    """Return the request's own error. The rebalance timeout has no bounds, as in Kafka."""
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
     session_ms = request.session_timeout_ms
@@ -106,7 +106,7 @@ def _join_group(group: Group, call: JoinCall, step: Step) -> None:
 def _admission_error(
     group: Group, call: JoinCall, config: GroupConfig
 ) -> tuple[ErrorCode, str, int]:
-    """Why the group cannot take the member, with the name and value of the limit, if it is one."""
+    """Return the error of a refused member, with name and value of the limit, if one is met."""
     request, total = call.request, group.member_bytes.total
     if len(request.protocols) > MAX_PROTOCOLS:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "max_protocols", MAX_PROTOCOLS
@@ -123,8 +123,8 @@ def _admission_error(
 
 
 def _fits(group: Group, protocol_type: str, most: int) -> bool:
-    """Whether the record of the Empty group fits into a batch: it is written when the last member
-    leaves, which cannot be refused.
+    """Return whether the record of the Empty group fits into a batch: it is written when the last
+    member leaves, which cannot be refused.
     """
     characters = len(group.group_id) + len(protocol_type)
     if characters * UTF8_MOST + EMPTY_RECORD_BYTES <= most:  # nearly always
@@ -133,13 +133,13 @@ def _fits(group: Group, protocol_type: str, most: int) -> bool:
 
 
 def _known(group: Group, request: JoinGroupRequest) -> Member | None:
-    """The member that the request is from or replaces."""
+    """Return the member that sent the request or is replaced by its sender."""
     known = group.instances.get(request.group_instance_id or "", request.member_id)
     return group.members.get(known)
 
 
 def _growth(call: JoinCall, member: Member | None) -> int:
-    """How many more bytes the group's members would take."""
+    """Return by how many bytes the group's members would grow."""
     request = call.request
     size = bytes_of(request.protocols)
     if member is not None:
@@ -149,7 +149,7 @@ def _growth(call: JoinCall, member: Member | None) -> int:
 
 
 def _metadata_with(group: Group, request: JoinGroupRequest, member: Member | None) -> int:
-    """The bytes of metadata that the group would hold with the request's."""
+    """Return the bytes of metadata that the group would hold with the request's."""
     size = group.metadata_bytes
     for each in request.protocols:
         size += len(each.metadata)
@@ -159,7 +159,7 @@ def _metadata_with(group: Group, request: JoinGroupRequest, member: Member | Non
 
 
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
-    """KIP-389. In the join phase the first `max_size` to join stay, members before it or not."""
+    """Whether the group has room (KIP-389); in a join phase, for the first `max_size` that join."""
     if group.state is GroupState.EMPTY:
         return True
     member = group.members.get(member_id)
@@ -170,7 +170,7 @@ def _has_room(group: Group, member_id: str, max_size: int) -> bool:
 
 
 def _turn_away(group: Group, call: JoinCall, max_size: int, step: Step) -> None:
-    """The group is full. A member that rejoins too late is removed; so is a pending id."""
+    """Refuse: the group is full. A member that rejoins too late is removed; so is a pending id."""
     member_id = call.request.member_id
     if member_id in group.members:
         cause = call.cause(CauseCode.GROUP_SHRUNK, member_id)

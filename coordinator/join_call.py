@@ -17,7 +17,7 @@ from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
 METADATA_READ_BYTES: Final = 32 * 1024
-"""Longer metadata is not read for evidence: a step has to stay short."""
+"""The longest metadata that is read for evidence: a step has to stay short."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class JoinCall:
 
     @property
     def protocols(self) -> list[JoinGroupRequestProtocol]:
-        """As offered, without repeated names, on which Kafka's count of supporters breaks."""
+        """The offered protocols without repeated names, which break Kafka's count of supporters."""
         found = self._protocols
         if found is None:
             found = self._protocols = _without_doubles(self.request.protocols)
@@ -39,7 +39,7 @@ class JoinCall:
 
     @property
     def timeouts(self) -> tuple[int, int]:
-        """Session and rebalance timeout in ms; v0 has only the first, which serves for both."""
+        """Session and rebalance timeout in ms; v0 has one timeout for both."""
         session = self.request.session_timeout_ms
         first_version = self.caller.api_version == 0
         return session, session if first_version else self.request.rebalance_timeout_ms
@@ -64,9 +64,10 @@ def _without_doubles(protocols: list[JoinGroupRequestProtocol]) -> list[JoinGrou
 
 
 def what_changed(before: Protocols, after: Protocols) -> CauseCode:
-    """Whether a member that rejoins changed its topics or protocols, or only its user data.
+    """Return the cause of a rejoin: changed topics or protocols, or only user data.
 
-    With other user data a cooperative consumer asks for the rebalance after a revocation (KIP-429).
+    A cooperative consumer sends other user data to request the rebalance after a revocation
+    (KIP-429).
     """
     same = [p.name for p in before] == [p.name for p in after] and all(
         _same_topics(p.metadata, q.metadata) for p, q in zip(before, after, strict=True)
@@ -75,7 +76,7 @@ def what_changed(before: Protocols, after: Protocols) -> CauseCode:
 
 
 def _same_topics(before: bytes, after: bytes) -> bool:
-    """False also when the topics are too many to read."""
+    """Return whether the topics are equal; False also when they are too many to read."""
     topics = topics_of_all([before])
     return topics is not None and topics == topics_of_all([after])
 
@@ -89,7 +90,7 @@ def park(group: Group, member: Member, call: JoinCall, step: Step) -> None:
 
 
 def differences(member: Member, call: JoinCall) -> list[str]:
-    """What a rejoin changes: `metadata`, `protocols` (their names or order), `timeouts`."""
+    """Return what a rejoin changes: `metadata`, `protocols` (names or order), `timeouts`."""
     before = {p.name: p.metadata for p in member.protocols}
     after = {p.name: p.metadata for p in call.protocols}
     timeouts = member.session_timeout_ms, member.rebalance_timeout_ms
@@ -102,8 +103,9 @@ def differences(member: Member, call: JoinCall) -> list[str]:
 
 
 def revoked(before: Protocols, after: Protocols) -> int | None:
-    """How many partitions less the metadata of the first protocol says that the member owns, as in
-    the second rebalance of a cooperative consumer; None if it does not say, or is too long to read.
+    """Return how many of its partitions the member has given up, according to the metadata of its
+    first protocol, as in the second rebalance of a cooperative consumer; None if the metadata does
+    not say or is too long to read.
     """
     owned = [_owned(each[0].metadata) for each in (before, after)]
     if owned[0] is None or owned[1] is None:

@@ -30,17 +30,17 @@ from groupkeeper.protocol.messages.leave_group import (
 
 @dataclass(slots=True)
 class Leaving:
-    """A LeaveGroup while its entries are handled."""
+    """A LeaveGroup request whose entries are being handled."""
 
     caller: Caller
     several: bool
     by_id: bool = False
     """The current entry names a member id."""
     cause: Cause | None = None
-    """Of the first member that was removed: the cause of the rebalance."""
+    """Cause of the rebalance: that of the first member removed."""
 
     def cause_for(self, group: Group, member: Member, reason: str | None, step: Step) -> Cause:
-        """Why a member goes that an entry of the request names."""
+        """Return the cause of the removal of a member that an entry names."""
         if not self._is_itself(member):
             remover = Who.calling(self.caller, "")
             due = step.deadlines.due.get(session_timer(group, member))
@@ -58,9 +58,9 @@ class Leaving:
         return Cause(CauseCode.MEMBER_LEFT, member.who, reason, likely, evidence)
 
     def _is_itself(self, member: Member) -> bool:
-        """Whether the member left or was removed. It leaves by its member id and alone, on its own
-        connection; or, as a client may open a new one, with its client id, unless its old one from
-        another host is open.
+        """Return whether the member left itself, or was removed by another client. A member leaves
+        by its member id and alone, on its own connection; or, as a client may open a new
+        connection, with its client id, unless the old connection from another host is open.
         """
         peer, known = self.caller.peer, member.peer
         if self.several or not self.by_id:

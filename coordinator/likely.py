@@ -1,12 +1,12 @@
-"""What probably is behind a cause, guessed from a client's words and from what happened before.
+"""Guesses the reason behind a cause, from a client's words and from what happened before.
 
 Pure: numbers and texts in, a guess and its evidence out. A guess is made only with evidence, and
-nothing depends on it. What the guesses mean: `LIKELY` in `protocol.group_event_words`.
+nothing depends on it. The meaning of the guesses: `LIKELY` in `protocol.group_event_words`.
 
 Reasons are free text of clients. Java's are "consumer poll timeout has expired.", "the consumer is
 being closed" and "the consumer unsubscribed from all topics", franz-go's is "client leaving group
-per normal operation"; librdkafka and kafka-python send none when a poll comes too late, so that the
-time since the last commit has to tell.
+per normal operation"; librdkafka and kafka-python send none when a poll comes too late, so only the
+time since the last commit hints at it.
 """
 
 from collections.abc import Mapping
@@ -30,21 +30,22 @@ ROLLING_RESTART: Final = "rolling_restart"
 DUEL_MS: Final = 300_000
 """Two replacements of running clients within this time are a duel."""
 RESTART_MS: Final = 120_000
-"""A client that comes within this time after it left was restarted."""
+"""A client that joins within this time after it left was restarted."""
 ROLLING_MS: Final = 600_000
 """Restarts of two members within this time are a rolling restart."""
 HEARTBEAT_MS: Final = 3_000
-"""Clients' default heartbeat interval: of a member that has not sent any."""
+"""Clients' default heartbeat interval, assumed for a member that has not sent any heartbeat."""
 SHORTEST_HEARTBEAT_MS: Final = 1_000
-"""The mean of a member's first heartbeats may be shorter by chance."""
+"""The least interval that is assumed: the mean of a member's first heartbeats may be shorter by
+chance."""
 HEARTBEATS: Final = 3
-"""A client that runs was heard of within so many heartbeat intervals."""
+"""A running client has sent a request within so many heartbeat intervals."""
 AUTO_COMMIT_MS: Final = 6_000
-"""Clients commit every 5 s by default, and look a second later whether a poll is due."""
+"""Clients commit every 5 s by default, and check a second later whether a poll is due."""
 REMEMBERED: Final = 8
-"""How many comings and goings of a group are remembered."""
+"""How many joins and leaves of a group are remembered."""
 REASON_READ: Final = 200
-"""How many characters of a reason are looked at."""
+"""How many characters of a reason are read."""
 
 _POLL_WORDS: Final = ("poll timeout", "poll interval", "max.poll.interval", "max_poll_interval")
 _END_WORDS: Final = (
@@ -54,7 +55,7 @@ _END_WORDS: Final = (
 
 
 def said(reason: str | None) -> str | None:
-    """What a client's own words say about why it leaves."""
+    """Return the reason for leaving that a client's own words name."""
     text = (reason or "")[:REASON_READ].casefold()
     if any(words in text for words in _POLL_WORDS):
         return MAX_POLL_EXCEEDED
@@ -62,10 +63,12 @@ def said(reason: str | None) -> str | None:
 
 
 def left(reason: str | None, idle_ms: int | None, rebalance_timeout_ms: int) -> Guess:
-    """A member left by itself. `idle_ms`: since it last committed, None if it never did.
+    """Guess why a member left by itself. `idle_ms`: since its last commit, None if it never
+    committed.
 
     The rebalance timeout is the client's max.poll.interval.ms. A client commits while it is polled;
-    one that leaves without a word when just that interval has passed since was probably not polled.
+    a client that leaves without a reason just that interval after its last commit was probably not
+    polled.
     """
     guess = said(reason)
     if guess == MAX_POLL_EXCEEDED:
@@ -82,8 +85,8 @@ def left(reason: str | None, idle_ms: int | None, rebalance_timeout_ms: int) -> 
 def missed_poll(
     reason: str | None, idle_ms: int, rebalance_timeout_ms: int
 ) -> Mapping[str, Any] | None:
-    """The evidence that a client that left, and runs on, had not been polled; None if it had, or
-    gave another reason. `idle_ms`: since it last committed, or was assigned partitions.
+    """Return the evidence that a client that left, but still runs, had not been polled; None if it
+    had been, or gave another reason. `idle_ms`: since its last commit or assignment.
     """
     known = {"rebalance_timeout_ms": rebalance_timeout_ms}
     if said(reason) == MAX_POLL_EXCEEDED:
@@ -93,8 +96,8 @@ def missed_poll(
 
 
 def runs(silent_ms: int, heartbeat_interval_ms: int | None) -> bool:
-    """Whether a client was heard of so recently that it still runs, as far as heartbeats tell: an
-    open connection alone does not, as that of a host without power stays open.
+    """Return whether a client sent a request so recently that it still runs, judged by its
+    heartbeats: an open connection is no proof, as that of a host without power stays open.
     """
     interval_ms = HEARTBEAT_MS
     if heartbeat_interval_ms is not None:
@@ -107,12 +110,12 @@ def runs(silent_ms: int, heartbeat_interval_ms: int | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who held an instance id when another client came with it."""
+    """The holder of an instance id when another client came with the same id."""
 
     member_id: str
     peer: Peer | None
     runs: bool
-    """It was heard of recently."""
+    """The client sent a request recently."""
 
 
 @dataclass(slots=True)
@@ -125,7 +128,7 @@ class _Replaced:
     new: Peer
     old_connection: str | None
     ran: bool
-    """The old client was running: it was heard of shortly before, or afterwards."""
+    """The old client was running: it sent a request shortly before, or afterwards."""
 
 
 _Key = str | tuple[str, str]
@@ -145,21 +148,21 @@ class _Left:
 
 @dataclass(slots=True)
 class Recent:
-    """The last comings and goings of a group: soft state, `REMEMBERED` of each. Lists, as Empty
+    """The last joins and leaves of a group: soft state, `REMEMBERED` of each. Lists, as Empty
     groups may be many: an empty deque takes ten times as much.
     """
 
     replaced: list[_Replaced] = field(default_factory=list)
     left: list[_Left] = field(default_factory=list)
     returned: list[tuple[int, _Key]] = field(default_factory=list)
-    """When a member joined that probably is one of these, restarted."""
+    """Join times of members that probably are restarts of one that left."""
 
     def of_empty(self) -> "Recent | None":
-        """What an Empty group remembers: the last member that left, which may come back."""
+        """The history that an Empty group keeps: the last member that left, which may come back."""
         return Recent(left=self.left[-1:]) if self.left else None
 
     def replace(self, now: int, instance: str, old: Holder, new: Peer) -> Guess:
-        """A static member came back under a new id."""
+        """Note that a static member came back under a new id."""
         link = old.peer.link if old.peer is not None else None
         ran = old.runs and link is not new.link and connection(link) == "open"
         _remember(self.replaced, _Replaced(now, instance, old, new, connection(link), ran))
@@ -167,7 +170,7 @@ class Recent:
         return duel if duel[0] else self.rolling(now)
 
     def fence(self, now: int, instance: str, member_id: str, peer: Peer) -> Guess:
-        """A request of a replaced member came, from this client."""
+        """Note a request of a replaced member from this client."""
         for each in self.replaced:
             if each.old.member_id == member_id and each.new.link is not peer.link:
                 each.ran = True
@@ -195,13 +198,13 @@ class Recent:
     def leave(
         self, now: int, instance: str | None, peer: Peer, missed: Mapping[str, Any] | None
     ) -> Guess:
-        """A member left by itself. `missed`: see `missed_poll`."""
+        """Note that a member left by itself. `missed`: see `missed_poll`."""
         _remember(self.left, _Left(now, _key(instance, peer), peer.link, missed))
         return self.rolling(now)
 
     def join(self, now: int, instance: str | None, peer: Peer) -> Guess:
-        """A member joined that was none: perhaps one that left. In a new process it has another
-        connection, and was restarted; on the same one, it went on.
+        """Note a new member, and guess whether it is one that left. With another connection it is a
+        new process, and was restarted; on the same connection it went on.
         """
         key = _key(instance, peer)
         known = [each for each in self.left if each.key == key]
@@ -220,7 +223,7 @@ class Recent:
         return None, {}
 
     def rolling(self, now: int) -> Guess:
-        """Whether several members are restarted one after the other; each counts once."""
+        """Guess whether several members are restarted one after the other; each counts once."""
         since = now - ROLLING_MS
         restarts: list[tuple[int, _Key]] = [
             (each.at, each.instance) for each in self.replaced if not each.ran
@@ -245,5 +248,5 @@ def _key(instance: str | None, peer: Peer) -> _Key:
 
 
 def connection(link: Link | None) -> str | None:
-    """Of a member, as evidence."""
+    """Describe the connection of a member, as evidence."""
     return None if link is None else "closed" if link.closed else "open"

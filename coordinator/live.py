@@ -1,8 +1,8 @@
-"""What a group is doing right now: whom it waits for, and which timer comes next. Only looks.
+"""Describes the present state of a group: the members it waits for, and the next timer. Read only.
 
-For people and pages: costs nothing while it is not asked for, and goes through the members in
-slices. Times are relative to the moment of the question, in ms; so is the state, while members and
-their timers are those of their slice.
+For people and pages: costs nothing unless requested, and goes through the members in slices. Times
+are relative to the moment of the request, in ms; so is the state, while members and their timers
+are those of their slice.
 """
 
 from collections.abc import Generator
@@ -16,9 +16,10 @@ from groupkeeper.coordinator.liveness import last_heard, session_timer
 from groupkeeper.coordinator.member import Member
 
 MEMBERS_IN_A_SLICE: Final = 200
-"""About half a millisecond."""
+"""How many members a slice describes, in about half a millisecond."""
 IDS_SHOWN: Final = 200
-"""Of pending ids, and of those that the group waits for; their whole number is beside them."""
+"""How many pending ids are shown, and how many ids that the group waits for; their whole number is
+beside them."""
 
 # Any: JSON.
 View = dict[str, Any]
@@ -27,8 +28,8 @@ View = dict[str, Any]
 def live_view(
     group: Group, deadlines: Deadlines, now: int, wall: int
 ) -> Generator[None, None, View]:
-    """The group as a JSON object, in slices; `docs/http.md` has its fields. Members that
-    join or leave between two slices may be missing in it.
+    """Return the group as a JSON object, in slices; `docs/http.md` has its fields. Members that
+    join or leave between two slices may be missing.
     """
     view = _head(group, now, wall)
     rows: list[View] = []
@@ -65,8 +66,9 @@ def live_view(
 def longest_silence(
     group: Group, deadlines: Deadlines, now: int
 ) -> Generator[None, None, int | None]:
-    """How long (ms) the quietest static member has not been heard of, in slices: the group waits
-    for it until its session ends. None without static members. One whose request waits is heard of.
+    """Return the longest time (ms) for which a static member has sent no request, in slices: the
+    group waits for it until its session ends. None without static members. A member whose request
+    waits is not silent.
     """
     longest = None
     for number, member_id in enumerate([*group.instances.values()]):
@@ -96,7 +98,7 @@ def _head(group: Group, now: int, wall: int) -> View:
 
 
 def _state_ms(group: Group, wall: int) -> int | None:
-    """None for a group that was loaded with nothing but offsets: its records do not say."""
+    """Return the time in the present state; None if the records of the group do not say."""
     since = group.state_timestamp_ms
     return None if since == -1 else max(0, wall - since)
 
@@ -117,13 +119,13 @@ def _row(group: Group, member: Member, deadlines: Deadlines, now: int) -> View:
 
 
 def _awaited_leader(group: Group) -> list[str]:
-    """In the sync phase, the id without which it does not end."""
+    """Return, in the sync phase, the id of the leader that the phase waits for."""
     is_awaited = group.state is GroupState.COMPLETING_REBALANCE and group.leader_id is not None
     return [group.leader_id or ""] if is_awaited else []
 
 
 def _rebalance(group: Group, now: int) -> View | None:
-    """The rebalance under way."""
+    """Describe the rebalance under way."""
     phase = {GroupState.PREPARING_REBALANCE: "join", GroupState.COMPLETING_REBALANCE: "sync"}.get(
         group.state
     )
@@ -164,7 +166,7 @@ def _who(who: Who) -> View:
 
 
 Due = list[tuple[int, str, str | None]]
-"""When timers are due, their names, and members."""
+"""Due times of timers, their names, and members."""
 
 
 def _first(due: Due, now: int) -> View | None:
@@ -175,18 +177,18 @@ def _first(due: Due, now: int) -> View | None:
 
 
 def _sooner(due: Due) -> Due:
-    """The first one of them that is due, if there is one."""
+    """Return the timer that is due first, if any runs."""
     return [min(due, key=lambda each: each[0])] if due else []
 
 
 def _of_phase(group: Group, deadlines: Deadlines) -> Due:
-    """The timer that ends the phase."""
+    """Return the timer that ends the phase."""
     kinds = (TimerKind.JOIN, TimerKind.INITIAL_DELAY, TimerKind.SYNC)
     return _running([Timer(kind, group.group_id) for kind in kinds], deadlines)
 
 
 def _of_member(group: Group, member: Member, deadlines: Deadlines) -> Due:
-    """While a request of the member waits, its session does not end."""
+    """Return the member's timers, without its session while a request waits."""
     timers = [Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id)]
     if not member.waits:
         timers.append(session_timer(group, member))

@@ -1,8 +1,8 @@
-"""When a member was heard of: its session, and the evidence when it goes silent.
+"""Sessions of members: the time of the last request, and the evidence when a member goes silent.
 
-A session is a timer. Every request of a member restarts it, so the deadline also tells when the
-last one came, and a heartbeat has to write nothing more. The coordinator itself restarts sessions,
-too; then the time of the last request is kept in the member.
+A session is a timer. Every request of a member restarts it, so the deadline also says when the last
+request came, and a heartbeat writes nothing more. The coordinator itself restarts sessions, too;
+then the time of the last request is kept in the member.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.group_events import CauseCode
 
 SILENT_CODES = (CauseCode.SESSION_EXPIRED, CauseCode.JOIN_TIMEOUT, CauseCode.SYNC_TIMEOUT)
-"""Why a member is removed that was not heard of."""
+"""Causes of removing a silent member."""
 
 
 def session_timer(group: Group, member: Member) -> Timer:
@@ -27,7 +27,7 @@ def session_timer(group: Group, member: Member) -> Timer:
 
 
 def heard(group: Group, member: Member, peer: Peer, step: Step) -> None:
-    """A request of the member came: restart its session."""
+    """Note a request of the member, and restart its session."""
     timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)
     member.peer, member.heard_ms = peer, step.now  # not by calls: every commit comes here
     step.deadlines.set(timer, step.now + member.session_timeout_ms)
@@ -36,15 +36,15 @@ def heard(group: Group, member: Member, peer: Peer, step: Step) -> None:
 
 
 def contacted(group: Group, member: Member, peer: Peer, step: Step) -> None:
-    """A request of the member came that does not restart its session."""
+    """Note a request of the member that does not restart its session."""
     member.peer, member.heard_ms = peer, step.now
     if group.returning is not None:
         came_back(group, member.member_id, step)
 
 
 def restart_session(group: Group, member: Member, step: Step, waited: bool = False) -> None:
-    """Restart the session without a request. `waited`: one of its requests has waited until now,
-    which counts as if it came now.
+    """Restart the session without a request. `waited`: a request of the member has waited until
+    now, and counts as if it came now.
     """
     timer = session_timer(group, member)
     if waited:
@@ -58,26 +58,26 @@ def restart_session(group: Group, member: Member, step: Step, waited: bool = Fal
 
 
 def answered(member: Member, step: Step) -> None:
-    """A JoinGroup or SyncGroup of the member is answered: count its heartbeats anew."""
+    """Count the member's heartbeats anew after the answer to its JoinGroup or SyncGroup."""
     member.heard_ms = member.beat_ms = step.now
     member.beats_before += member.beats
     member.beats, member.beats_since_ms = 0, step.now
 
 
 def rhythm(member: Member) -> tuple[int, int]:
-    """The heartbeats of the member since it joined or was loaded, and the longest gap in ms."""
+    """Return the heartbeats since the member joined or was loaded, and the longest gap in ms."""
     return member.beats_before + member.beats, max(member.gap_ms, member.longest_gap_ms)
 
 
 def rhythm_of_late(member: Member) -> tuple[int, int]:
-    """The same, but the longest time since this was asked for last."""
+    """Return the same, but the longest gap since the previous call of this function."""
     gap_ms = member.gap_ms
     member.longest_gap_ms, member.gap_ms = max(gap_ms, member.longest_gap_ms), 0
     return member.beats_before + member.beats, gap_ms
 
 
 def last_heard(member: Member, due: int | None, now: int) -> int:
-    """When the member's last request came. `due`: the deadline of its session, None without one."""
+    """Return the time of the member's last request. `due`: the deadline of its session, or None."""
     began = -1 if due is None else due - member.session_timeout_ms
     if began == member.restarted_ms or began > now:  # later than now: it has another timeout since
         return member.heard_ms
@@ -85,8 +85,8 @@ def last_heard(member: Member, due: int | None, now: int) -> int:
 
 
 def keep_alive(group: Group, member: Member, interval_ms: int, step: Step) -> None:
-    """Restart the session as if the member's heartbeats had come every `interval_ms` (at least 1)
-    since it was last heard of: for a time that was skipped, in which they could not come.
+    """Restart the session as if the member had sent a heartbeat every `interval_ms` (at least 1)
+    since its last request: for a time that was skipped, in which none could come.
     """
     timer = session_timer(group, member)
     due = step.deadlines.due.get(timer)
@@ -102,7 +102,7 @@ def keep_alive(group: Group, member: Member, interval_ms: int, step: Step) -> No
 
 
 def forget_a_session(group: Group, member: Member, step: Step) -> None:
-    """Make it look as if the member had last been heard of a whole session ago."""
+    """Set the time of the member's last request to a whole session ago."""
     due = step.deadlines.due.get(session_timer(group, member))
     shift_ms = step.now - member.session_timeout_ms - last_heard(member, due, step.now)
     member.heard_ms = step.now - member.session_timeout_ms
@@ -114,7 +114,7 @@ def forget_a_session(group: Group, member: Member, step: Step) -> None:
 
 
 def silence(member: Member, heard_ms: int, step: Step) -> dict[str, Any]:
-    """The numbers of a member that was last heard of at that time."""
+    """Return the evidence about a member whose last request came at that time."""
     evidence: dict[str, Any] = {
         "silent_ms": step.now - heard_ms,
         "session_timeout_ms": member.session_timeout_ms,
@@ -128,19 +128,19 @@ def silence(member: Member, heard_ms: int, step: Step) -> dict[str, Any]:
 
 
 def heartbeat_interval(member: Member, heard_ms: int) -> int | None:
-    """The mean distance of a member's heartbeats in ms until `heard_ms`; None if it sent none."""
+    """Return the mean interval of heartbeats in ms until `heard_ms`; None without heartbeats."""
     return (heard_ms - member.beats_since_ms) // member.beats if member.beats else None
 
 
 def expired(member: Member, due: int, step: Step) -> Cause:
-    """The session ended, at `due`."""
+    """Return the cause of a removal because the session ended, at `due`."""
     evidence = silence(member, last_heard(member, due, step.now), step)
     guess = likely.CRASH_OR_NETWORK
     return Cause(CauseCode.SESSION_EXPIRED, member.who, likely=guess, evidence=evidence)
 
 
 def late(group: Group, member: Member, phase: Late, step: Step) -> Cause:
-    """The member did not send the request that was waited for."""
+    """Return the cause of a removal because a request that the group waited for did not come."""
     due = step.deadlines.due.get(session_timer(group, member))
     heard_ms = last_heard(member, due, step.now)
     evidence = silence(member, heard_ms, step)
@@ -156,13 +156,13 @@ def late(group: Group, member: Member, phase: Late, step: Step) -> Cause:
 
 
 def await_return(group: Group) -> None:
-    """The group was loaded: none of its members was heard of yet."""
+    """After a load, begin to wait for a first request of each member."""
     if group.members:
         group.returning = Returning(dict.fromkeys(group.members))
 
 
 def came_back(group: Group, member_id: str, step: Step) -> None:
-    """A member was heard of, or is waited for no longer."""
+    """Stop waiting for a first request of the member."""
     returning = group.returning
     if returning is None or member_id not in returning.unheard:
         return
@@ -174,7 +174,7 @@ def came_back(group: Group, member_id: str, step: Step) -> None:
 
 
 def gone(group: Group, member: Member, cause: Cause, step: Step) -> None:
-    """A member was removed."""
+    """Note the removal of a member."""
     returning = group.returning
     if returning is not None and member.member_id in returning.unheard:
         if cause.code in SILENT_CODES:

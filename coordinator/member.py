@@ -1,4 +1,4 @@
-"""A member of a group, and what is known of its client.
+"""A member of a group, and data about its client.
 
 Source: `ClassicGroupMember`.
 """
@@ -29,7 +29,7 @@ class Member:
     member_id: str
     instance_id: str | None
     client_id: str
-    """As in the first JoinGroup: a static restart changes neither this nor `client_host`."""
+    """From the first JoinGroup: a static restart changes neither this nor `client_host`."""
     client_host: str
     session_timeout_ms: int
     rebalance_timeout_ms: int
@@ -43,20 +43,21 @@ class Member:
     """API version of the waiting JoinGroup: it decides how an error reply looks."""
     awaiting_sync: ReplyTo | None = None
     peer: Peer | None = None
-    """The client of its last request that was no repeated heartbeat; None since a load."""
+    """Client of the last request except for repeated heartbeats; None after a load."""
     heard_ms: int = 0
-    """When its last request came, if its session's deadline does not tell: see `liveness`."""
+    """Time of the last request, if the session's deadline does not give it: see `liveness`."""
     restarted_ms: int = -1
-    """When its session was restarted without a request of it."""
+    """Time at which the session was restarted without a request of the member."""
     committed_ms: int = -1
-    """When it last committed, which most clients do while they are polled; -1 for never."""
+    """Time of its last commit, which most clients send while they are polled; -1 for never."""
     beats: int = 0
-    """Its heartbeats since `beats_since_ms`, when its last JoinGroup or SyncGroup was answered."""
+    """Number of heartbeats since `beats_since_ms`, when its last JoinGroup or SyncGroup was
+    answered."""
     beats_since_ms: int = 0
     beats_before: int = 0
-    """Its heartbeats before that, since it joined or was loaded."""
+    """Number of heartbeats before that, since it joined or was loaded."""
     beat_ms: int = 0
-    """When its last heartbeat came, or a JoinGroup or SyncGroup of it was answered."""
+    """Time of its last heartbeat, or of the answer to its last JoinGroup or SyncGroup."""
     gap_ms: int = 0
     """The longest time between two of these since its last commit."""
     longest_gap_ms: int = 0
@@ -64,24 +65,24 @@ class Member:
 
     @property
     def waits(self) -> bool:
-        """A request of this member is parked; its session does not expire meanwhile."""
+        """Whether a request of this member is parked; its session does not expire meanwhile."""
         return self.awaiting_join is not None or self.awaiting_sync is not None
 
     @property
     def size(self) -> int:
-        """The memory that it takes, in bytes, estimated."""
+        """Estimated memory of the member, in bytes."""
         copies = (COPIES - 1) * len(self.assignment)
         return MEMBER_BYTES + self.named_bytes + bytes_of(self.protocols) + copies
 
     @property
     def named_bytes(self) -> int:
-        """The part of its names and its assignment: what DescribeGroups tells but metadata."""
+        """Memory of names and assignment: the part of DescribeGroups besides the metadata."""
         names = len(self.member_id) + len(self.instance_id or "") + len(self.client_id)
         return names + len(self.assignment)
 
     @property
     def who(self) -> Who:
-        """With the client of its last request, which may be on another host than the first was."""
+        """The member with the client of its last request, maybe on another host than the first."""
         peer = self.peer
         if peer is None:
             return Who(self.member_id, self.instance_id, self.client_id, self.client_host)
@@ -101,7 +102,7 @@ class Member:
 
 
 def metadata_for(protocol_name: str | None, protocols: Protocols) -> bytes:
-    """The metadata for one of a member's protocols; empty when it is none of them."""
+    """Return the metadata for one of a member's protocols; empty if it is not offered."""
     for protocol in protocols:
         if protocol.name == protocol_name:
             return protocol.metadata
@@ -109,8 +110,8 @@ def metadata_for(protocol_name: str | None, protocols: Protocols) -> bytes:
 
 
 def most_wanted(candidates: set[str], ballots: Iterable[Protocols]) -> str:
-    """The candidate with most votes, in a tie the earliest. Each ballot votes for the first of its
-    names that is a candidate.
+    """Return the candidate with most votes, in a tie the earliest. Each ballot votes for the first
+    of its names that is a candidate.
 
     Linear in all names of all ballots: a client may send hundreds of thousands.
     """

@@ -10,17 +10,17 @@ from typing import Final
 from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 
 MAX_MEMBER_BYTES: Final = 256 * 1024 * 1024
-"""For the members of all groups of a process. A JoinGroup beyond it is refused with
+"""Limit for the members of all groups of a process. A JoinGroup beyond it is refused with
 COORDINATOR_NOT_AVAILABLE, upon which clients retry; existing members stay."""
 
 MAX_PLANNED_BYTES: Final = 384 * 1024 * 1024
-"""The same, including the assignments that a leader hands in. It is larger, so that members that
-could join also get an assignment."""
+"""Limit that includes the assignments sent by leaders. It is larger, so that members that could
+join also get an assignment."""
 
 MEMBER_BYTES: Final = 2_000
-"""A member without its names and data: the object, its timers, its place in the group."""
+"""Bytes of a member without its names and data: the object, its timers, its place in the group."""
 PROTOCOL_BYTES: Final = 200
-"""A protocol without its name and metadata."""
+"""Bytes of a protocol without its name and metadata."""
 COPIES: Final = 2
 """An assignment is kept in the member and in `Group.member_records`."""
 
@@ -41,35 +41,36 @@ class MemberBytes:
     total: Total = field(default_factory=Total)
     used: int = 0
     counts: bool = False
-    """Whether it is part of the total: not before the partition is active, which threads load."""
+    """Whether this count is part of the total: only after the partition is active, as threads load
+    it."""
 
     def add(self, size: int) -> None:
-        """Count so many more bytes, or fewer."""
+        """Add to the count, or subtract from it."""
         self.used += size
         if self.counts:
             self.total.used += size
 
     def count(self) -> None:
-        """The partition becomes active."""
+        """Add the count to the total: the partition becomes active."""
         self.counts = True
         self.total.used += self.used
 
     def may_join(self, more: int) -> bool:
-        """Whether so many more bytes fit; 0 and less always do."""
+        """Return whether so many more bytes fit; 0 and less always do."""
         return more <= 0 or self.total.used + more <= self.total.most
 
     def may_assign(self, more: int) -> bool:
-        """The same for assignments."""
+        """Return the same for assignments."""
         return more <= 0 or self.total.used + more <= self.total.most_planned
 
     def give_back(self) -> None:
-        """The partition closes, and with it its members go."""
+        """Remove the count from the total: the partition closes."""
         self.add(-self.used)
         self.counts = False
 
 
 def bytes_of(protocols: Sequence[JoinGroupRequestProtocol]) -> int:
-    """What the protocols take that a member offers."""
+    """Return the bytes of the protocols that a member offers."""
     size = PROTOCOL_BYTES * len(protocols)
     for each in protocols:
         size += len(each.name) + len(each.metadata)

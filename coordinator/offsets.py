@@ -37,7 +37,7 @@ from groupkeeper.protocol.messages.offset_fetch import (
 from groupkeeper.protocol.records.consumer_offsets import decode_offset_value
 
 _ROW_BYTES = 20
-"""The bytes of a row without a value, and about those of a topic; others are as in the log."""
+"""Bytes of a row without a value, and about those of a topic; values count as in the log."""
 
 # -- OffsetFetch ---------------------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ _ROW_BYTES = 20
 def fetch(
     groups: Groups, request: OffsetFetchRequest, caller: Caller, reply_to: ReplyTo, step: Step
 ) -> None:
-    """The stored offsets of one or more groups, in the form of v8. Any client may fetch them."""
+    """Return the stored offsets of groups, in the form of v8. Any client may fetch them."""
     answered: list[OffsetFetchResponseGroup] = []
     whole: dict[str, OffsetFetchResponseGroup] = {}
     for each in request.groups:
@@ -59,7 +59,7 @@ def fetch(
 
 
 def _fetch_group(groups: Groups, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-    """The current values; they become rows while the answer is encoded."""
+    """Return the current values, which become rows while the answer is encoded."""
     if asked.group_id in groups.deletions:
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error)
@@ -76,7 +76,7 @@ def _fetch_group(groups: Groups, asked: OffsetFetchRequestGroup) -> OffsetFetchR
 
 
 def merge_parts(parts: Sequence[OffsetFetchResponseGroup]) -> OffsetFetchResponseGroup:
-    """One answer of several about some topics of the same group; an error of one is its error."""
+    """Merge answers about some topics of the same group; an error in one is the error of all."""
     for part in parts:
         if part.error_code:
             return part
@@ -87,7 +87,7 @@ def merge_parts(parts: Sequence[OffsetFetchResponseGroup]) -> OffsetFetchRespons
 
 
 def offset_bytes(fetched: OffsetFetchResponseGroup) -> int:
-    """About how many bytes the offsets of an answer will take."""
+    """Estimate the bytes of the offsets in an answer."""
     topics: Sequence[Any] = fetched.topics
     if not isinstance(topics, Mapped):
         return 0

@@ -2,7 +2,7 @@
 
     LOADING ── restore, start_sessions, activate ──► ACTIVE ── close ──► CLOSED
 
-The driver has these duties.
+The driver of a partition has these duties.
 
 1. Time: read the clocks and pass them in, monotonic and Unix milliseconds. The first never falls.
 2. Load: pass all batches of the log to `replay`, run `restore`, forget the topics that
@@ -77,7 +77,7 @@ ABSENCE = {
     PartitionState.LOADING: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     PartitionState.CLOSED: ErrorCode.NOT_COORDINATOR,
 }
-"""The error that is answered in a state without decisions."""
+"""Error of requests in a state without decisions."""
 
 
 class Partition:
@@ -107,12 +107,12 @@ class Partition:
         self._deleted: set[str] = set()
         """Topics that were deleted while loading; their offsets are forgotten before `activate`."""
         self._last_piece = 0
-        """How many records were appended up to the last piece of an expiry or a deletion. The next
+        """Number of records appended up to the last piece of an expiry or a deletion. The next
         piece waits until they are durable, so that a request waits for one piece at most."""
         self.held_back: list[Timer] = []
-        """Timers of such pieces that came due earlier: see `resume`."""
+        """Timers of such pieces that came due before: see `resume`."""
         self._under_way: Step | None = None
-        """A step that has begun and not ended: if it raised, its replies were not sent."""
+        """The step that has begun and not ended: if it raised, its replies were not sent."""
 
     def _begin(self, now: int, wall: int) -> Step:
         pending, make_id = self._pending, self._make_member_id
@@ -202,7 +202,7 @@ class Partition:
         return self._end(step)
 
     def advance(self, now: int, wall: int) -> Step:
-        """Handle timers that have come due, not necessarily all: ask `next_deadline` again.
+        """Handle timers that have come due, not necessarily all: see `next_deadline` again.
 
         Times are monotonic and Unix ms. For the returned step see duty 3. May raise: duty 5.
         """
@@ -231,16 +231,16 @@ class Partition:
         return self._end(step)
 
     def decide(self, decision: Callable[[Step], None], at: tuple[int, int]) -> Step:
-        """Take a step that neither a request nor a timer asks for, while ACTIVE: a test does, which
-        moves time (`liveness.keep_alive`), ends a session (`timers.end_session`) or wants a
-        rebalance (`rebalance.prepare`). For the returned step see duty 3. May raise: duty 5.
+        """Take a step that neither a request nor a timer triggers, while ACTIVE: tests move time
+        (`liveness.keep_alive`), end sessions (`timers.end_session`) and start rebalances
+        (`rebalance.prepare`). For the returned step see duty 3. May raise: duty 5.
         """
         step = self._begin(*at)
         decision(step)
         return self._end(step)
 
     def may_be_due_before(self, at_ms: int) -> bool:
-        """Whether `next_deadline` may be earlier. Cheaper than that; only False is certain."""
+        """Whether `next_deadline` may be before `at_ms`. Cheaper, but only False is certain."""
         return self.deadlines.is_before(at_ms)
 
     def next_deadline(self) -> int | None:
@@ -265,36 +265,36 @@ class Partition:
             self._deleted |= topics
 
     def look(self, group_id: str, now: int, wall: int) -> Generator[None, None, View] | None:
-        """What the group is doing now, in slices; None if it does not exist. See `live_view`."""
+        """Describe the group's state, in slices; None if it does not exist. See `live_view`."""
         group = self.groups.get(group_id)
         return None if group is None else live_view(group, self.deadlines, now, wall)
 
     def silence(self, group: Group, now: int) -> Generator[None, None, int | None]:
-        """How long its quietest static member has not been heard of. See `longest_silence`."""
+        """Return for how long a static member has been silent. See `longest_silence`."""
         return longest_silence(group, self.deadlines, now)
 
     def first_expiry(self) -> Generator[None, None, int | None]:
-        """When a check of offsets has something to remove. See `first_expiry`."""
+        """Return the time of the first expiry. See `first_expiry`."""
         return first_expiry(self.groups, self._config.offsets_retention_ms)
 
     @property
     def mark(self) -> tuple[int, ...]:
-        """Another one after every change of a group."""
+        """Changes with every record, fact and new or removed group."""
         return self.gate.appended, self.gate.noted, len(self.groups)
 
     def group_ids(self, *, used: bool = False) -> list[str]:
-        """The ids of the groups; with `used`, of those that have had a member or a record."""
+        """Return ids of groups; with `used`, of groups that have had a member or a record."""
         return self.groups.used_ids() if used else list(self.groups)
 
     # -- the short cut for steady heartbeats -----------------------------------------------------
 
     def steady_beat(self, request: HeartbeatRequest) -> Beat | None:
-        """The short cut for a heartbeat that was just answered NONE, for `beat`; None if none."""
+        """Return the short cut for a heartbeat just answered NONE, for `beat`; or None."""
         active = self.state is PartitionState.ACTIVE
         return steady_beat(self.groups, request) if active else None
 
     def beat(self, beat: Beat, now: int) -> bool:
-        """Handle the same heartbeat again. False: something has changed, call `handle` instead."""
+        """Repeat the heartbeat. False: the group has changed, call `handle` instead."""
         gate = self.gate
         if beat.group.changes != beat.changes or gate.appended != gate.durable:
             return False
@@ -309,13 +309,13 @@ class Partition:
     def steady_commit(
         self, asked: OffsetCommitRequest, answered: OffsetCommitResponse, caller: Caller
     ) -> SteadyCommit | None:
-        """The short cut for a commit that was just accepted, for `commit_again`; None if none."""
+        """Return the short cut for a commit just accepted, for `commit_again`; or None."""
         if self.state is not PartitionState.ACTIVE:
             return None
         return steady_commit(self.groups, self._config, asked, answered, caller)
 
     def may_repeat(self, steady: SteadyCommit) -> bool:
-        """Whether nothing has changed that `commit_again` does not look at."""
+        """Return whether everything that `commit_again` relies on is unchanged."""
         return is_valid(steady)
 
     def commit_again(
@@ -334,8 +334,8 @@ class Partition:
         return self.gate.taken != self.gate.appended
 
     def take(self) -> Unwritten | None:
-        """The records to write next, as one batch, with the facts to store beside them; None if
-        all were taken. Each is handed out once: duty 4.
+        """Return the records to write next, as one batch, with the facts to store beside them; None
+        if all were taken. Each is handed out once: duty 4.
         """
         return self.gate.take()
 
@@ -345,12 +345,12 @@ class Partition:
         return self.gate.has_facts
 
     def take_facts(self) -> list[NotedFact]:
-        """The facts to store that are before all records to write; each is handed out once."""
+        """Return the facts that precede all unwritten records; each is handed out once."""
         return self.gate.take_facts()
 
     def written(self, unwritten: Unwritten) -> Released:
-        """A batch of `take` is durable, after all batches before it: duty 4. Returns the replies to
-        send and the facts to pass to the readers, in order.
+        """Note that a batch of `take` is durable, after all batches before it: duty 4. Returns the
+        replies to send and the facts to pass to the readers, in order.
         """
         return self.gate.written(unwritten)
 

@@ -1,4 +1,4 @@
-"""A rebalance from its cause to the new generation: the join phase.
+"""The join phase: a rebalance from its cause to the new generation.
 
 `prepare` starts a join phase, or adds a cause to the one under way; `complete` ends it. The sync
 phase that follows is in `coordinator.sync`.
@@ -37,7 +37,7 @@ from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.mapped import mapped
 
 PROLONG_AT_LEAST_MS = 1_000
-"""A join phase without a JoinGroup is extended by at least this: a timeout of 0 must not spin."""
+"""Shortest extension of a join phase without a JoinGroup: a timeout of 0 must not spin."""
 
 
 def prepare(
@@ -49,7 +49,7 @@ def prepare(
 ) -> None:
     """Start a join phase. If one is under way, add the cause, and end it if all have joined.
 
-    `error` is answered to the SyncGroups that wait.
+    Waiting SyncGroups are answered with `error`.
     """
     if group.state is GroupState.PREPARING_REBALANCE:
         add_cause(group, cause, step)
@@ -108,8 +108,8 @@ def complete_if_all_joined(group: Group, step: Step) -> None:
 
 
 def complete_early(group: Group, step: Step) -> None:
-    """End the join phase if all have joined, after a member or a pending id was removed. That ends
-    an initial delay as well, as in Kafka 4.
+    """End the join phase if all have joined, after the removal of a member or a pending id. Ends an
+    initial delay as well, as in Kafka 4.
     """
     if group.state is not GroupState.PREPARING_REBALANCE or not group.all_joined:
         return
@@ -118,8 +118,8 @@ def complete_early(group: Group, step: Step) -> None:
 
 
 def go_on_preparing(group: Group, step: Step) -> None:
-    """A piece of what keeps a join phase from ending is done: remove the next members that did not
-    sync, or end the phase if it waits for nothing else.
+    """Do the next piece of work that keeps a join phase from ending: remove the next members that
+    did not sync, or end the phase if nothing else is left.
     """
     rebalance = group.rebalance
     if rebalance is None:
@@ -139,7 +139,7 @@ def go_on_preparing(group: Group, step: Step) -> None:
 
 
 def after_answers(group: Group, step: Step) -> None:
-    """All are answered about the phase before: go on with what has waited for that."""
+    """Go on with what waited for the last answers about the phase before."""
     rebalance = group.rebalance
     if rebalance is not None and (rebalance.expelled is not None or rebalance.plan is not None):
         step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
@@ -148,13 +148,13 @@ def after_answers(group: Group, step: Step) -> None:
 
 
 def _in_pieces(group: Group) -> bool:
-    """Whether members are still answered about the phase before, or removed because of it."""
+    """Whether members are still being answered, or removed, because of the phase before."""
     expelled = group.rebalance.expelled if group.rebalance is not None else None
     return group.answers is not None or expelled is not None
 
 
 def _start_join_timer(group: Group, step: Step, at_least_ms: int = 0) -> int:
-    """Returns how long the join phase may take, in ms; 0 is legal, and means not to wait."""
+    """Start the join timer; return its duration in ms. 0 is legal, and means not to wait."""
     wait = max(group.rebalance_timeout_ms, at_least_ms)
     step.deadlines.set(Timer(TimerKind.JOIN, group.group_id), step.now + wait)
     return wait
@@ -166,7 +166,7 @@ def _start_join_timer(group: Group, step: Step, at_least_ms: int = 0) -> int:
 def _start_delay(group: Group, step: Step) -> int:
     """Wait for more members after Empty, so that N starting members cost one rebalance, not N.
 
-    Returns how long the join phase may take, in ms.
+    Returns the longest duration of the join phase, in ms.
     """
     delay = step.config.initial_rebalance_delay_ms
     rebalance = group.rebalance
@@ -199,8 +199,8 @@ def delay_over(group: Group, step: Step) -> None:
 
 
 def complete(group: Group, step: Step) -> None:
-    """End the join phase: all joined, or time is up. It goes on for some more steps while very many
-    members have to be removed, or are still answered about the phase before.
+    """End the join phase: all joined, or time is up. The phase lasts some more steps while very
+    many members have to be removed, or are still being answered about the phase before.
     """
     rebalance = group.rebalance
     assert rebalance is not None
@@ -225,8 +225,8 @@ def complete(group: Group, step: Step) -> None:
 
 
 def _drop_late_members(group: Group, rebalance: Rebalance, step: Step) -> bool:
-    """Remove dynamic members that did not rejoin; static ones stay (KIP-345). False: more are left
-    than one step removes, and may rejoin until the next one.
+    """Remove dynamic members that did not rejoin; static members stay (KIP-345). False: more are
+    left than one step removes; these may rejoin until the next step.
     """
     if rebalance.late is None:
         if group.all_joined:
@@ -266,7 +266,7 @@ def empty(group: Group, step: Step) -> None:
 
 
 def _next_generation(group: Group, phase: Late | None, step: Step) -> None:
-    """Begin the sync phase. `phase`: time was up before all had joined."""
+    """Begin the sync phase. `phase`: the join phase, if its time was up before all had joined."""
     leader = group.members.get(group.leader_id or "")
     if leader is None or leader.awaiting_join is None:
         ready = (m.member_id for m in group.members.values() if m.awaiting_join is not None)

@@ -1,4 +1,4 @@
-"""Groups and offsets to log records, and back.
+"""Encodes groups and offsets as log records, and decodes them.
 
 Records are written in the oldest versions that hold what is needed, which all tools read:
 OffsetCommitValue v3, or v1 for an explicit expiry, and GroupMetadataValue v3. v0 to v4 are read.
@@ -34,26 +34,26 @@ _V3, _EMPTY = b"\0\3", b"\0\0"
 
 
 def group_key(group_id: str) -> bytes:
-    """GroupMetadataKey, type 2."""
+    """Encode a GroupMetadataKey, type 2."""
     return encode_key(GroupMetadataKey(group=group_id))
 
 
 def offset_key_head(group_id: str, topic: str) -> bytes:
-    """OffsetCommitKey, type 1, without the partition: what all offsets of a topic share."""
+    """Encode an OffsetCommitKey, type 1, without the partition: equal for all of a topic."""
     # Encoded by hand: every commit needs it, and a cache would be memory that clients fill.
     group, name = group_id.encode(), topic.encode()
     return b"".join((_KEY_HEAD(1, len(group)), group, _LENGTH(len(name)), name))
 
 
 def offset_key(head: bytes, partition: int) -> bytes:
-    """OffsetCommitKey, type 1."""
+    """Encode an OffsetCommitKey, type 1."""
     return head + _PARTITION.pack(partition)
 
 
 def offset_value(
     offset: int, leader_epoch: int, metadata: str, timestamp_ms: int, expires_ms: int
 ) -> bytes:
-    """OffsetCommitValue v3; v1 only when the commit carried a retention of its own."""
+    """Encode an OffsetCommitValue v3; v1 only when the commit carried a retention of its own."""
     if not metadata and expires_ms == -1:
         # Nearly all commits are like this, and commits are most of the log.
         return _PLAIN_VALUE.pack(3, offset, leader_epoch, 0, timestamp_ms)
@@ -68,12 +68,12 @@ def offset_value(
 
 
 def parts_of_value(value: bytes) -> tuple[bytes, bytes, bytes]:
-    """An OffsetCommitValue v3: version and offset, leader epoch and metadata, and its timestamp."""
+    """Encode an OffsetCommitValue v3: version, offset; leader epoch, metadata; timestamp."""
     return value[:10], value[10:-8], value[-8:]
 
 
 def offset_in(value: bytes) -> int:
-    """The offset of an OffsetCommitValue of any version."""
+    """Return the offset of an OffsetCommitValue of any version."""
     offset: int = _OFFSET.unpack_from(value, 2)[0]
     return offset
 
@@ -87,7 +87,7 @@ def checked_offset_value(value: bytes) -> bytes:
 
 
 def offset_times(value: bytes) -> tuple[int, int]:
-    """Commit time and explicit expiry, -1 for none, of a checked value, in Unix milliseconds."""
+    """Return commit time and explicit expiry (-1: none) of a checked value, in Unix ms."""
     if value.startswith(_V3):  # nearly all; the time is at the end
         return _TIMESTAMP.unpack_from(value, len(value) - _TIMESTAMP.size)[0], -1
     decoded = decode_offset_value(value)
@@ -97,8 +97,8 @@ def offset_times(value: bytes) -> tuple[int, int]:
 def group_value(
     group: Group, members: Sequence[bytes], leader: str | None, count: int | None = None
 ) -> bytes:
-    """GroupMetadataValue v3 of the group as it is, with these members and this leader. `count`: how
-    many members there are, if some are joined.
+    """Encode the group as a GroupMetadataValue v3 with these members and this leader. `count`: the
+    number of members, if `members` has several joined in one item.
     """
     return encode_group_value(
         GroupMetadataValue(
@@ -114,7 +114,7 @@ def group_value(
 
 
 def empty_group_record(group_id: str, protocol_type: str) -> tuple[bytes, bytes]:
-    """A record of the size of the one that is written when the group becomes Empty."""
+    """Return a record as large as the one that is written when the group becomes Empty."""
     value = GroupMetadataValue(
         protocol_type=protocol_type, generation=0, protocol=None, leader=None
     )
@@ -124,7 +124,7 @@ def empty_group_record(group_id: str, protocol_type: str) -> tuple[bytes, bytes]
 def member_record(
     member: Member, protocol_name: str | None, assignment: bytes | None = None
 ) -> bytes:
-    """One member of the group record, with the metadata of the elected protocol only."""
+    """Encode a member of the group record, with the metadata of the elected protocol only."""
     timeouts = member.session_timeout_ms, member.rebalance_timeout_ms
     share = member.assignment if assignment is None else assignment
     subscription = member.metadata(protocol_name)
@@ -138,7 +138,7 @@ def returned_record(
     timeouts: tuple[int, int],
     protocol_name: str | None,
 ) -> bytes:
-    """That of a static member that returns. `timeouts`: session and rebalance, in ms."""
+    """Encode a returning static member. `timeouts`: session and rebalance, in ms."""
     subscription = metadata_for(protocol_name, protocols)
     return _member_record(member, new_id, timeouts, subscription, member.assignment)
 
@@ -166,15 +166,15 @@ def _member_record(
 
 
 def member_records(group: Group) -> dict[str, bytes]:
-    """Of each member, by its id."""
+    """Encode each member, by its id."""
     protocol = group.protocol_name
     return {each.member_id: member_record(each, protocol) for each in group.members.values()}
 
 
 def restore_group(group_id: str, value: GroupMetadataValue) -> Group:
-    """A group as its last record has it: Stable with members, Empty without.
+    """Make a group from its last record: Stable with members, Empty without.
 
-    Of a repeated member id or instance id, which no coordinator writes, the last one counts.
+    The last entry counts for a repeated member id or instance id, which no coordinator writes.
     """
     group = Group(
         group_id,
@@ -209,7 +209,7 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> Group:
 
 
 def _without_doubles(members: Sequence[MemberMetadata]) -> list[MemberMetadata]:
-    """The last of each member id and of each instance id."""
+    """Keep the last entry of each member id and of each instance id."""
     by_id = {each.member_id: each for each in members}
     holder = {each.group_instance_id: each.member_id for each in by_id.values()}
     return [

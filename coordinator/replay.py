@@ -34,7 +34,7 @@ RESTORED_IN_A_SLICE = 200
 """The records of one slice of `Replay.restore`, about a millisecond."""
 
 FORGOTTEN_IN_A_SLICE = 5_000
-"""The same, of records that are only forgotten."""
+"""How many records that are only forgotten make up one slice."""
 
 _Newest = dict[bytes, tuple[int, bytes | None]]
 """Key to log offset and value; None is a tombstone."""
@@ -50,7 +50,7 @@ class Replay:
 
     @property
     def newest(self) -> Mapping[bytes, tuple[int, bytes | None]]:
-        """Of every key, the offset in the log and the value of its newest record so far."""
+        """Newest record of every key so far: its offset in the log and its value."""
         return self._newest
 
     def take(self, batches: bytes) -> None:
@@ -91,7 +91,7 @@ class Replay:
     def restore(self, groups: Groups) -> Generator[None, None, None]:
         """Build the groups, in slices, and forget the records. Those of unknown types are skipped.
 
-        What is not needed any more is freed in slices, too: a million records at once take 50 ms.
+        Memory is freed in slices, too: to free a million records at once takes 50 ms.
         """
         offsets: list[tuple[OffsetCommitKey, bytes]] = []
         for count, (raw, (_, value)) in enumerate(self._newest.items(), 1):

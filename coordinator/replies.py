@@ -21,7 +21,7 @@ from groupkeeper.protocol.messages.sync_group import SyncGroupResponse
 
 
 def join_refused(error: ErrorCode, version: int, member_id: str = "") -> JoinGroupResponse:
-    """A JoinGroup error. The protocol name is null from v7 (KIP-559), empty before."""
+    """Make a JoinGroup error. The protocol name is null from v7 (KIP-559), empty before."""
     return JoinGroupResponse(
         error_code=error,
         generation_id=-1,
@@ -31,7 +31,7 @@ def join_refused(error: ErrorCode, version: int, member_id: str = "") -> JoinGro
 
 
 def joined_protocol(group: Group, version: int) -> str | None:
-    """The elected protocol in a JoinGroup response: an empty name is null from v7 on.
+    """Return the elected protocol for a JoinGroup response: an empty name is null from v7 on.
 
     Source: Kafka's `JoinGroupResponse`.
     """
@@ -39,7 +39,7 @@ def joined_protocol(group: Group, version: int) -> str | None:
 
 
 def join_reply(group: Group, member: Member, version: int) -> JoinGroupResponse:
-    """The current generation for one member; the leader also gets the metadata of all members."""
+    """Make the reply with the current generation; the leader's has all members' metadata."""
     members = _offered(group) if member.member_id == group.leader_id else []
     return JoinGroupResponse(
         generation_id=group.generation,
@@ -52,7 +52,7 @@ def join_reply(group: Group, member: Member, version: int) -> JoinGroupResponse:
 
 
 def _offered(group: Group) -> list[JoinGroupResponseMember]:
-    """All members as they are now; they become rows while the answer is encoded."""
+    """Return all members as they are now, which become rows while the answer is encoded."""
     members = group.members.values()
     columns = [list(map(each, members)) for each in _FIELDS]
     return mapped(partial(_row, group.protocol_name), list(group.members), *columns)
@@ -71,7 +71,7 @@ def _row(
 
 
 def sync_reply(group: Group, member: Member) -> SyncGroupResponse:
-    """The member's stored assignment."""
+    """Make the reply with the member's stored assignment."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
@@ -101,7 +101,7 @@ class NamesMember(Protocol):
 
 
 class NamesMemberOfGroup(NamesMember, Protocol):
-    """The same with the group."""
+    """A request that is sent in the name of a member, with the group."""
 
     group_id: str
 
@@ -109,8 +109,8 @@ class NamesMemberOfGroup(NamesMember, Protocol):
 def check_member(
     group: Group, request: NamesMember, api: str, caller: Caller, step: Step
 ) -> ErrorCode:
-    """The error of a sender that may not act for a member: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID
-    when another member holds its instance id. It is noted as a fact.
+    """Return the error of a sender that may not act for a member: UNKNOWN_MEMBER_ID, or
+    FENCED_INSTANCE_ID when another member holds its instance id. The error is noted as a fact.
 
     Source: `ClassicGroup.validateMember`.
     """

@@ -1,4 +1,4 @@
-"""After a load: the sessions of all members start, in slices, before the partition is active."""
+"""Starts the sessions of all members after a load, in slices, before the partition is active."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,18 +13,18 @@ from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.group_events import CauseCode
 
 SESSIONS_IN_A_SLICE: Final = 500
-"""Groups, members and topics of one slice, about half a millisecond."""
+"""How many groups, members and topics a slice takes, in about half a millisecond."""
 
 
 @dataclass(slots=True)
 class SessionStart:
-    """How far it is."""
+    """Progress of the start."""
 
     members: int = 0
     offsets: int = 0
-    """Of the groups whose sessions run."""
+    """Number of offsets in groups whose sessions run."""
     _left: list[Member] = field(default_factory=list)
-    """Of the group that was begun with: members without a session, the next one last."""
+    """Members without a session in the group begun last, the next one last."""
 
     def go_on(self, groups: Groups, left: list[str], step: Step) -> None:
         """Start the sessions of a slice of the members; for `left` see `Partition.start_sessions`.

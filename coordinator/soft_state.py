@@ -1,4 +1,4 @@
-"""What a group remembers while something is under way, and loses at a failover."""
+"""Soft state of a group: data about phases, answers and plans in progress, lost at a failover."""
 
 from collections.abc import Container
 from dataclasses import dataclass, field
@@ -15,21 +15,21 @@ from groupkeeper.protocol.messages.sync_group import SyncGroupRequestAssignment
 
 @dataclass(slots=True)
 class Late:
-    """The time of a phase is up: who did not send a request is removed, in several steps."""
+    """Removal, in several steps, of the members that sent no request before the end of a phase."""
 
     code: CauseCode
-    """Why they are removed."""
+    """Cause of the removal."""
     began_ms: int
-    """When the phase began."""
+    """Start of the phase, monotonic."""
     rebalance_timeout_ms: int
-    """The longest of all members when the time was up."""
+    """The longest rebalance timeout of the members at the end of the phase."""
     removed: list[str] = field(default_factory=list)
-    """The ids of those that were removed."""
+    """Ids of the members that were removed."""
 
 
 @dataclass(slots=True)
 class Expelled:
-    """Members that did not sync in time in the phase before, and are not removed yet."""
+    """Members that did not sync in time in the phase before, and are still to be removed."""
 
     phase: Late
     left: list[str]
@@ -37,7 +37,7 @@ class Expelled:
 
 
 class AnswerKind(Enum):
-    """What members are answered that waited together."""
+    """Kinds of answers to members that waited together."""
 
     JOINED = auto()
     """To JoinGroup: the new generation."""
@@ -55,38 +55,38 @@ class PendingAnswers:
     left: list[Member]
     """The next one last; some may be removed meanwhile."""
     error: ErrorCode = ErrorCode.NONE
-    """Of the kind WITHDRAWN."""
+    """Error of the kind WITHDRAWN."""
     decided: Container[str] = ()
-    """Of the kind WITHDRAWN: ids of members of the generation that have not synced."""
+    """For WITHDRAWN: ids of members of the generation that have not synced."""
     topics: SubscribedTopics | None = None
-    """Of the kind JOINED: the topics of those that were answered."""
+    """For JOINED: the topics of the members answered so far."""
     leader_first: bool = False
-    """Of the kind JOINED, of a large group: the next one is the leader, in a step of its own."""
+    """For JOINED in a large group: the next one is the leader, in a step of its own."""
 
 
 @dataclass(slots=True)
 class Plan:
-    """A leader's assignments while the records of the members are made, in several steps."""
+    """The assignments of a leader while the records of the members are made, in several steps."""
 
     caller: Caller
-    """Of the leader's SyncGroup."""
+    """Sender of the leader's SyncGroup."""
     unread: list[SyncGroupRequestAssignment]
-    """What the leader sent and is not in `shares` yet, the next one last."""
+    """Assignments that are not in `shares` yet, the next one last."""
     left: list[Member]
     """Members without a record, the next one last."""
     shares: dict[str, bytes] = field(default_factory=dict)
     """Member id to assignment, as the leader sent them."""
     given: list[bytes] = field(default_factory=list)
-    """What each member that has a record will be assigned, in the order of the members. That stays:
-    whoever joins or leaves begins another rebalance, and this plan is dropped."""
+    """Assignments of the members that have a record, in the order of the members. The order stays:
+    a member that joins or leaves starts another rebalance, and this plan is dropped."""
     records: dict[str, bytes] = field(default_factory=dict)
     """Member id to its part of the group's record."""
     pieces: list[bytes] = field(default_factory=list)
-    """The same parts, those of one step joined: 10,000 at once take a millisecond."""
+    """The same parts, joined by step: to join 10,000 at once takes a millisecond."""
     size: int = 0
-    """The bytes of the records."""
+    """Bytes of the records."""
     growth: int = 0
-    """How many more bytes the assignments take than those before."""
+    """By how many bytes the assignments exceed the assignments before."""
     assignments: list[tuple[str, str | None, bytes]] = field(default_factory=list)
     """As in `RebalanceCompleted`."""
     previous: dict[str, bytes] = field(default_factory=dict)
@@ -108,29 +108,29 @@ class Rebalance:
     newcomers: bool = False
     """A member joined during the current part of the delay."""
     arrivals: dict[str, int] = field(default_factory=dict)
-    """When each member's first JoinGroup came, in ms since the start, until the plan is stored."""
+    """Time of each member's first JoinGroup, in ms since the start, until the plan is stored."""
     joined_ms: int = 0
-    """When the join phase ended."""
+    """End of the join phase, monotonic."""
     late: Late | None = None
-    """The time of the phase is up."""
+    """Set when the time of the phase is up."""
     expelled: "Expelled | None" = None
     """Members to be removed before the join phase can end."""
     plan: Plan | None = None
-    """While a leader's assignments take several steps."""
+    """Set while a leader's assignments take several steps."""
 
 
 @dataclass(slots=True)
 class Returning:
-    """Which members of a loaded group have not been heard of."""
+    """Members of a loaded group that have not sent a request since."""
 
     unheard: dict[str, None]
     lost: list[Who] = field(default_factory=list)
-    """Those that were removed meanwhile."""
+    """Members that were removed meanwhile."""
 
 
 @dataclass(slots=True)
 class Outsider:
-    """The client that committed last since the group is Empty, without being a member."""
+    """The client of the last commit by a sender that is no member, while the group is Empty."""
 
     peer: Peer
     committed_ms: int

@@ -1,4 +1,4 @@
-"""A static member returns: JoinGroup without a member id, with a known instance id.
+"""The return of a static member: JoinGroup without a member id, with a known instance id.
 
 KIP-345 as Kafka implements it: the member continues under a new id, and the old id is fenced at
 once. In a Stable group this costs no rebalance while the elected protocol stays the same; in
@@ -84,7 +84,7 @@ def _keep_generation(group: Group, member: Member, new_id: str, call: JoinCall, 
 def _replaced(
     group: Group, member: Member, quick: bool, call: JoinCall, step: Step
 ) -> MemberReplaced:
-    """The fact as far as it is known before the member has its new id."""
+    """Make the fact, with the fields that are known before the member has its new id."""
     due = step.deadlines.due.get(session_timer(group, member))
     away_ms = step.now - last_heard(member, due, step.now)
     instance, peer = member.instance_id or "", call.caller.peer
@@ -131,9 +131,9 @@ def _fence_and_rename(
 
 
 def _records_with(group: Group, member: Member, new_id: str, call: JoinCall) -> dict[str, bytes]:
-    """The members of the next group record: as before, except for this one.
+    """Return the members of the next group record: as before, except for this one.
 
-    Built before anything changes: a record that is too large must change nothing.
+    To be called before anything changes: a record that is too large must change nothing.
     """
     records = dict(group.member_records) or member_records(group)
     del records[member.member_id]
@@ -144,10 +144,10 @@ def _records_with(group: Group, member: Member, new_id: str, call: JoinCall) -> 
 
 
 def _tell_leader(response: JoinGroupResponse, old_id: str, version: int) -> None:
-    """A leader that returned stays the leader, but must not compute assignments.
+    """Answer a returning leader, which stays the leader, but must not compute assignments.
 
-    From v9 the reply says so (KIP-814). Older clients get their *old* id as the leader's, and no
-    members.
+    From v9 on the reply says so (KIP-814). For older clients the reply contains the leader's *old*
+    id, and no members.
     """
     if version >= 9:
         response.skip_assignment = True
@@ -157,7 +157,7 @@ def _tell_leader(response: JoinGroupResponse, old_id: str, version: int) -> None
 
 
 def _too_large(group: Group, call: JoinCall) -> JoinGroupResponse:
-    """Kafka's answer when the group record exceeds the largest message (KAFKA-10284)."""
+    """Answer as Kafka does when the group record exceeds the largest message (KAFKA-10284)."""
     error, version = ErrorCode.UNKNOWN_SERVER_ERROR, call.caller.api_version
     response = join_refused(error, version)
     response.generation_id = group.generation

@@ -1,4 +1,5 @@
-"""The short cut for commits that repeat: `SteadyCommit` holds what an accepted one resolved to.
+"""Short cut for repeated commits: `SteadyCommit` keeps the data that an accepted commit resolved
+to.
 
 A consumer commits the same partitions again and again, with other offsets. While its group does not
 change, and no topic was deleted, all checks of the first commit hold for the next one, too; only
@@ -31,8 +32,8 @@ _V3 = b"\0\3"
 """The version, with which an OffsetCommitValue begins."""
 
 _Place = tuple[int, bytes, bytes]
-"""A partition: its index, the key of its record, and what is between offset and timestamp in the
-value of its record."""
+"""A partition: its index, the key of its record, and the part of the record's value between offset
+and timestamp."""
 
 
 Offsets = Sequence[bytes]
@@ -41,21 +42,21 @@ Offsets = Sequence[bytes]
 
 @dataclass(slots=True, eq=False)
 class SteadyCommit:
-    """What an accepted commit resolved to."""
+    """An accepted commit with the group, member and records that it resolved to."""
 
     group: Group
     member: Member
     changes: int
-    """`group.changes` at that moment: other ones, and this is not valid any more."""
+    """`group.changes` at the time of the commit. A different value makes this invalid."""
     timer: Timer
     caller: Caller
     instance_id: str | None
-    """As the request had it."""
+    """Instance id of the request."""
     response: OffsetCommitResponse
     """The answer: no partition has an error."""
     topics: Sequence[tuple[str, Sequence[_Place]]]
     count: int
-    """How many partitions."""
+    """Number of partitions."""
     size: int
     """Upper bound of the bytes that the records add to a batch."""
 
@@ -67,9 +68,9 @@ def steady_commit(
     answered: OffsetCommitResponse,
     caller: Caller,
 ) -> SteadyCommit | None:
-    """The short cut for a request that was just answered without an error; None if there is none:
-    for those from outside the membership, and with a retention of their own. Not for version 1,
-    where partitions have timestamps.
+    """Return the short cut for a request that was just answered without an error. None for a sender
+    that is no member, for a commit with a retention, and for version 1, where partitions have
+    timestamps.
     """
     group = groups.get(asked.group_id)
     if group is None or group.state is not GroupState.STABLE or asked.retention_time_ms != -1:
@@ -109,7 +110,7 @@ def steady_commit(
 
 
 def is_valid(steady: SteadyCommit) -> bool:
-    """Whether `commit_again` does what `commit` would do."""
+    """Return whether `commit_again` does what `commit` would do."""
     group = steady.group
     return group.changes == steady.changes and group.returning is None
 

@@ -1,4 +1,4 @@
-"""One step of the state machine: what it may consult besides the request, and everything it brings.
+"""One step of the state machine: the inputs besides the request, and all outputs.
 
 Handlers receive the step as an out-parameter, so that they compose by being called. A step has no
 effect by itself: the driver of the partition writes its records, sends its replies and hands its
@@ -37,7 +37,7 @@ GroupResponse: TypeAlias = (
     | ListGroupsResponse
     | DeleteGroupsResponse
 )
-"""What a group request is answered with."""
+"""The responses to group requests."""
 
 KeyValue: TypeAlias = tuple[bytes, bytes | None]
 """Key and value of a log record; None as value is a tombstone."""
@@ -76,16 +76,16 @@ class Step:
     """The partition's pending ids, by their timers, in the order they were handed out."""
     replies: list[tuple[ReplyTo, GroupResponse]] = field(default_factory=list)
     """While the handler runs, the answers to this request and to others that waited in members. In
-    a step that `Partition` returned, only those that the driver may send now, in this order; the
-    rest is returned by `Partition.written`."""
+    a step that `Partition` returned, only the answers that the driver may send now, in this order;
+    the rest is returned by `Partition.written`."""
     records: list[KeyValue] = field(default_factory=list)
     """Records to append to the partition's log, in this order. `Partition` moves them to its queue,
     for `Partition.take`, so that a returned step has none."""
     facts: list[Fact] = field(default_factory=list)
-    """What happened, in order. Readers must not use it: see `told`."""
+    """Facts in order of occurrence. Not for readers: see `told`."""
     told: Sequence[NotedFact] = ()
-    """The facts that readers may see now: all of the step's, or none while records before them are
-    not durable; then `Partition.written` returns them."""
+    """The facts that readers may see now: all facts of the step, or none while records before them
+    are not durable; then `Partition.written` returns them."""
     size: int = BATCH_OVERHEAD
     """Upper bound of the bytes that the records take as a batch."""
     cuts: tuple[int, ...] = ()
@@ -94,13 +94,13 @@ class Step:
     """The part of `size` that belongs to batches before the last."""
 
     def new_member_id(self, prefix: str) -> str:
-        """A new member id that begins with the prefix, cut to PREFIX_BYTES."""
+        """Make a member id that begins with the prefix, cut to PREFIX_BYTES."""
         if len(prefix) > PREFIX_BYTES // 4:  # only then can it be too long
             prefix = prefix.encode()[:PREFIX_BYTES].decode(errors="ignore")
         return self.make_member_id(prefix)
 
     def reply(self, reply_to: ReplyTo, response: GroupResponse) -> None:
-        """Answer a request. It leaves when the records written before it are durable."""
+        """Answer a request. The reply leaves when the records written before it are durable."""
         self.replies.append((reply_to, response))
 
     def append(self, key: bytes, value: bytes | None) -> None:
@@ -113,7 +113,7 @@ class Step:
         self.size += size
 
     def batches(self) -> list[tuple[list[KeyValue], int]]:
-        """The records of each batch, with their `size_of`."""
+        """Return the records of each batch, with their `size_of`."""
         bounds = pairwise([0, *self.cuts, len(self.records)])
         batches = [self.records[begin:end] for begin, end in bounds]
         return [(records, size_of(records)) for records in batches]
@@ -124,5 +124,5 @@ class Step:
         self.size += size - BATCH_OVERHEAD
 
     def note(self, fact: Fact) -> None:
-        """Note what happened. Readers see it when the records written before it are durable."""
+        """Note a fact. Readers see it when the records written before it are durable."""
         self.facts.append(fact)

@@ -1,6 +1,6 @@
 """The topics that the members of a group subscribe to, read from their metadata.
 
-Needed only for offsets: those of a topic that a member reads are not deleted and do not expire.
+Needed only for offsets: offsets of a topic that a member reads are not deleted and do not expire.
 
 Source: `ClassicGroup.computeSubscribedTopics`.
 """
@@ -13,8 +13,8 @@ from groupkeeper.protocol.embedded import read_topics
 MAX_TOPICS_READ: Final = 20_000
 """How many topics of a group's members are read; equal subscriptions count once."""
 SUBSCRIPTION_OVERHEAD: Final = 40
-"""What each different subscription counts in addition to its topics: metadata is compared with all
-of them, so there are 488 at most."""
+"""Count of each different subscription in addition to its topics: metadata is compared with all of
+them, so at most 488 are kept."""
 
 
 class SubscribedTopics:
@@ -41,12 +41,12 @@ class SubscribedTopics:
         self._left -= len(topics) + SUBSCRIPTION_OVERHEAD
 
     def all(self) -> frozenset[str] | None:
-        """The topics of all; None when a subscription could not be read, or they are too many."""
+        """Return the topics of all; None when one could not be read, or they are too many."""
         return None if self._topics is None else frozenset(self._topics)
 
 
 def topics_of_all(metadata: Iterable[bytes]) -> frozenset[str] | None:
-    """The topics of several subscriptions, as `SubscribedTopics.all` returns them."""
+    """Return the topics of several subscriptions, as `SubscribedTopics.all` does."""
     subscribed = SubscribedTopics()
     for each in metadata:
         subscribed.add(each)

@@ -63,7 +63,7 @@ def sync(
 
 
 def sync_error(request: SyncGroupRequest, version: int, config: GroupConfig) -> ErrorCode:
-    """The error of the request by itself. From v5 it names its protocol (KIP-559)."""
+    """Return the request's own error. From v5 on it names the protocol (KIP-559)."""
     if version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     return ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
@@ -88,12 +88,12 @@ def _check(group: Group | None, request: SyncGroupRequest, caller: Caller, step:
 
 
 def _is_between(group: Group, member_id: str) -> bool:
-    """The member has guessed the generation: it is not answered yet that the join phase is over."""
+    """Return whether the member has guessed the generation: its JoinGroup is not answered yet."""
     return group.members[member_id].awaiting_join is not None
 
 
 def _arrived(group: Group, member: Member, step: Step) -> None:
-    """Cancel the sync timer when every member has synced; the leader's SyncGroup does not."""
+    """Note a SyncGroup; cancel the sync timer after that of the last member, not of the leader."""
     if member.member_id in group.pending_sync:
         del group.pending_sync[member.member_id]
         if not group.pending_sync:
@@ -103,8 +103,8 @@ def _arrived(group: Group, member: Member, step: Step) -> None:
 def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step) -> None:
     """Store and write the leader's assignments, and answer all members that wait.
 
-    Members without an assignment get an empty one; unknown member ids are ignored. Until the record
-    of a very large group is made, which takes several steps, the phase goes on. All but the first
+    Members without an assignment get an empty one; unknown member ids are ignored. The phase goes
+    on until the record of a very large group is made, which takes several steps. All but the first
     of these come after the last answer about the join phase.
     """
     assert group.rebalance is not None
@@ -114,7 +114,7 @@ def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step)
 
 
 def go_on_planning(group: Group, step: Step) -> None:
-    """Read the next assignments, make the next records, then store the plan, unless too large."""
+    """Read the next assignments, make the next records; at the end store the plan, if it fits."""
     assert group.rebalance is not None and group.rebalance.plan is not None
     plan = group.rebalance.plan
     if plan.unread:
@@ -136,7 +136,7 @@ def go_on_planning(group: Group, step: Step) -> None:
 
 
 def _add_to_plan(plan: Plan, group: Group, member: Member) -> bytes:
-    """The member's part of the group's record."""
+    """Add the member's part of the group's record to the plan."""
     member_id, before = member.member_id, member.assignment
     share = plan.shares.get(member_id, b"")
     plan.records[member_id] = record = member_record(member, group.protocol_name, share)
@@ -206,7 +206,7 @@ def _refuse_plan(group: Group, error: ErrorCode, most: int, step: Step) -> None:
 
 def sync_over(group: Group, step: Step) -> None:
     """Remove the members that joined and did not sync in time, also static ones (KAFKA-12890), and
-    rebalance. Of very many, the first are removed at once, and the others while members join.
+    rebalance. The first of very many are removed at once, the others while members join.
     """
     rebalance, members = group.rebalance, group.members
     assert rebalance is not None and group.pending_sync, "the timer ends with the last SyncGroup"

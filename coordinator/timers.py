@@ -1,4 +1,4 @@
-"""What happens when a timer of a partition has come due.
+"""Handles timers of a partition that have come due.
 
 Source: `GroupMetadataManager.expireClassicGroupMemberHeartbeat`, `expirePendingSync`,
 `tryCompleteInitialRebalanceElseSchedule`, `completeClassicGroupJoin`.
@@ -61,7 +61,7 @@ def expire(groups: Groups, timer: Timer, step: Step) -> None:
 
 
 def _go_on(group: Group, step: Step) -> None:
-    """Do the next piece of what takes several steps; there may be none left."""
+    """Do the next piece of work that takes several steps; does nothing if none is left."""
     if group.answers is not None:
         if go_on_answering(group, step):
             after_answers(group, step)
@@ -72,13 +72,13 @@ def _go_on(group: Group, step: Step) -> None:
 
 
 def _session_over(group: Group, member: Member, step: Step) -> None:
-    """Remove the member, unless a request of it waits: its session restarts with the answer."""
+    """Remove the member, unless one of its requests waits: its session restarts with the answer."""
     if not member.waits:
         _remove(group, member, expired(member, step.deadlines.popped_due, step), step)
 
 
 def end_session(group: Group, member: Member, step: Step) -> None:
-    """Remove a member as if it had been silent for its session timeout. No request may wait."""
+    """Remove a member as at the end of its session; no request of it may wait."""
     assert not member.waits
     forget_a_session(group, member, step)
     _remove(group, member, expired(member, step.now, step), step)
