@@ -1,6 +1,6 @@
-"""Where the offsets are in the bytes of an OffsetCommit that was decoded before.
+"""Finds the offsets in the bytes of an OffsetCommit whose like was decoded before.
 
-All else repeats when a consumer commits the same partitions again.
+All other bytes repeat when a consumer commits the same partitions again.
 """
 
 from struct import Struct
@@ -8,9 +8,9 @@ from struct import Struct
 from groupkeeper.protocol.wire import read_varint
 
 FIRST_VERSION = 2
-"""Earlier ones have a timestamp for each partition, or no member."""
+"""First supported version: earlier ones have a timestamp for each partition, or no member."""
 _FLEXIBLE, _RETENTION, _LEADER_EPOCH, _INSTANCE = 8, (2, 4), 6, 7
-"""Versions: with compact fields, with a retention, and those that added a field."""
+"""Versions: the first with compact fields, those with a retention, and those that added a field."""
 
 _int16_at, _int32_at = Struct(">h").unpack_from, Struct(">i").unpack_from
 _INDEX, _OFFSET, _EPOCH = 4, 8, 4
@@ -52,8 +52,8 @@ class _Reader:
 
 
 def offsets_at(data: bytes, pos: int, version: int, most: int) -> list[int] | None:
-    """The positions of the committed offsets, 8 bytes each, in the request whose body is at `pos`.
-    None if there are more than `most`, or if it has tagged fields.
+    """Return the positions of the committed offsets, 8 bytes each, in the request whose body is at
+    `pos`. None if there are more than `most`, or if it has tagged fields.
     """
     reader, found = _Reader(data, pos, version), list[int]()
     reader.string()

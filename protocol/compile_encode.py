@@ -29,7 +29,7 @@ LONG_RECORDS = 16_384
 
 
 class Framing(Enum):
-    """What the encoder writes in front of the body."""
+    """The bytes that the encoder writes in front of the body."""
 
     RESPONSE = auto()
     """int32 size, int32 correlation id, in flexible versions an empty tag buffer."""
@@ -119,7 +119,7 @@ class _EncoderWriter:
                 self.source.line("out.clear()")
 
     def lead(self, cls: type, framing: Framing) -> None:
-        """Write what precedes the body, except the size."""
+        """Write the bytes before the body, except the size."""
         match framing:
             case Framing.VERSIONED:
                 self.run.append(("h", str(self.version)))

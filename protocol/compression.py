@@ -1,8 +1,8 @@
 """Compresses and decompresses record batches in Kafka's four codecs.
 
-The server stores and sends batches as producers compressed them; only a compaction compresses,
-what is left of a batch. Output of decompression is bounded: a batch that would exceed the limit is
-refused, so that a small request cannot exhaust memory.
+The server stores and sends batches as producers compressed them; only a compaction compresses, the
+batches that it rewrites. The output of decompression is bounded: a batch that would exceed the
+limit is refused, so that a small request cannot exhaust memory.
 
 Source: Kafka's `CompressionType` and `SnappyCompression`, KIP-57 (LZ4), KIP-110 (zstd).
 """
@@ -39,14 +39,14 @@ class DecompressionError(Exception):
 
 @cache
 def codecs() -> ModuleType:
-    """The library, imported with the first call: 2 MiB that many servers do without."""
+    """Import the library, with the first call: 2 MiB that many servers do without."""
     import cramjam
 
     return cramjam
 
 
 def has_codecs() -> bool:
-    """Whether the library is imported. If not, its file is read by what needs it next."""
+    """Whether the library is imported. If not, the next call of `codecs` reads its file."""
     return "cramjam" in sys.modules
 
 
@@ -69,7 +69,7 @@ def compress(codec: int, data: bytes) -> bytes:
 
 
 def _to_snappy(data: bytes) -> bytes:
-    """As snappy-java writes it: a header, then blocks, each after its int32 length."""
+    """Compress as snappy-java does: a header, then blocks, each after its int32 length."""
     parts = [_XERIAL_MAGIC, _XERIAL_VERSIONS]
     for pos in range(0, len(data), _SNAPPY_BLOCK):
         block = bytes(codecs().snappy.compress_raw(data[pos : pos + _SNAPPY_BLOCK]))
@@ -110,7 +110,7 @@ def decompress_mapped(codec: int, data: bytes, limit: int) -> memoryview:
 
 
 def _decoder(codec: int) -> _Decoder:
-    """Of any codec but snappy, whose blocks are decompressed one by one."""
+    """Return the decoder of any codec but snappy, whose blocks are decompressed one by one."""
     name = _DECODERS.get(codec)
     if name is None:
         raise DecompressionError(f"unknown compression codec {codec}")
@@ -141,8 +141,8 @@ def _snappy(data: bytes, limit: int) -> bytes:
 
 
 def _snappy_blocks(data: bytes) -> Iterator[bytes]:
-    """The raw blocks of snappy-java's stream: a header, then blocks, each after its int32 length.
-    Data without that header is one raw block.
+    """Return the raw blocks of snappy-java's stream: a header, then blocks, each after its int32
+    length. Data without that header is one raw block.
     """
     if not data.startswith(_XERIAL_MAGIC):
         yield data

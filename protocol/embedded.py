@@ -1,8 +1,8 @@
-"""The consumer protocol: what consumers put into the opaque bytes of JoinGroup and SyncGroup.
+"""The consumer protocol: the contents of the opaque bytes in JoinGroup and SyncGroup.
 
-Coordinating a group does not need it; deleting offsets does (which topics does the group read?),
-and so do tools that show members. A newer version is read as the newest known one, and the bytes
-after it are ignored, as Kafka does.
+Coordination does not depend on it; the deletion of offsets does, for the topics that the group
+reads, and so do tools that show members. A newer version is read as the newest known one, and the
+bytes after it are ignored, as Kafka does.
 
 Source: Kafka's `ConsumerProtocol`, `ConsumerProtocolSubscription.json` and
 `ConsumerProtocolAssignment.json`.
@@ -66,22 +66,22 @@ class Assignment:
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """The subscription in a member's metadata; DecodeError if the bytes are none."""
+    """Decode the subscription in a member's metadata; DecodeError if the bytes are none."""
     value: Subscription = decoder(Subscription, _layout_version(data))(data, 0, len(data))
     return value
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """The assignment of a member; DecodeError if the bytes are none."""
+    """Decode the assignment of a member; DecodeError if the bytes are none."""
     value: Assignment = decoder(Assignment, _layout_version(data))(data, 0, len(data))
     return value
 
 
 def read_assigned(data: bytes) -> dict[str, list[int]] | None:
-    """The partitions of an assignment by topic; None if the bytes are none. Never raises.
+    """Read the partitions of an assignment by topic; None if the bytes are none. Never raises.
 
-    A third of the time of `decode_assignment`: those of a thousand members are read while they wait
-    for theirs.
+    Takes a third of the time of `decode_assignment`: a leader's SyncGroup has a thousand
+    assignments, and the members wait for it.
     """
     assigned: dict[str, list[int]] = {}
     try:
@@ -106,7 +106,7 @@ def read_assigned(data: bytes) -> dict[str, list[int]] | None:
 
 
 def subscribed_topics(data: bytes) -> tuple[str, ...] | None:
-    """The topics of a subscription, None if the bytes are no subscription. Never raises."""
+    """Read the topics of a subscription, None if the bytes are no subscription. Never raises."""
     read = read_topics(data)
     return None if read is None else read[0]
 

@@ -7,11 +7,11 @@ from enum import IntEnum
 
 
 class DecodeError(Exception):
-    """The bytes are not the expected message: cut off, too long, or invalid in a field."""
+    """Raised for bytes that are no such message: cut off, too long, or invalid in a field."""
 
 
 class TooManyItems(DecodeError):
-    """The arrays of a message have more items together than are decoded, which is `most`."""
+    """Raised for a message with more than `most` items in all arrays together."""
 
     def __init__(self, most: int) -> None:
         super().__init__(f"more than {most} items")
@@ -19,7 +19,7 @@ class TooManyItems(DecodeError):
 
 
 class LeftOver(DecodeError):
-    """Bytes are left over after a whole message, which is in `message`."""
+    """Raised when bytes are left over after a whole message, which is in `message`."""
 
     def __init__(self, message: object, count: int) -> None:
         super().__init__(f"{count} bytes left over")

@@ -33,8 +33,8 @@ class RequestHeader:
 
 
 def read_request_header(buffer: bytes, pos: int, end: int) -> tuple[RequestHeader, int]:
-    """The header at `pos`, after the size, and the position of the body; DecodeError if the header
-    does not fit before `end`.
+    """Return the header at `pos`, after the size, and the position of the body; DecodeError if the
+    header does not fit before `end`.
 
     The header of an unknown API is read as v1.
     """

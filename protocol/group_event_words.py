@@ -1,6 +1,6 @@
-"""What the causes in group events mean, what a user does about them, and how they are shown.
+"""Words for the causes in group events: the meaning, advice, and the picture of each.
 
-`CODES` says what triggered a change, `LIKELY` what probably is behind it. Both are data for
+`CODES` has the triggers of changes, `LIKELY` the probable reasons behind them. Both are data for
 docs/events.md, pictures, and commands that explain a rebalance; the codes are part of the stored
 format. A server imports none of this at its start.
 """
@@ -24,15 +24,15 @@ FAMILIES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A code or a guess: one sentence each."""
+    """A code or a guess, in one sentence per field."""
 
     meaning: str
     advice: str
-    """What to do, with the setting to change; what it costs if nothing is wrong."""
+    """The remedy, with the setting to change, or the cost if nothing is wrong."""
     family: str = ""
-    """Key of `FAMILIES`. That of a guess counts more than that of its code, if it has one."""
+    """Key of `FAMILIES`. The family of a guess overrides that of its code."""
     briefly: str = ""
-    """What happened, after the name of who triggered it; empty if no client did."""
+    """Predicate after the name of the client that triggered it; empty if no client did."""
 
 
 CODES: Final[Mapping[str, Word]] = {
@@ -199,7 +199,7 @@ LIKELY: Final[Mapping[str, Word]] = {
         briefly="was restarted",
     ),
 }
-"""What probably is behind a code -> meaning and advice."""
+"""Probable reason behind a code -> meaning and advice."""
 
 EVIDENCE: Final[Mapping[str, str]] = {
     "silent_ms": "how long nothing had come from the member",

@@ -1,8 +1,8 @@
 """The format of `__group_events`: one JSON object for each thing that happened to a group.
 
-For the writer and for all readers: the commands, the pages and the analysis. What the types and
-their fields mean is in `TYPES`, what codes mean and what to do about them in `group_event_words`;
-docs/events.md is generated from both. Not here: how the core notes what happened.
+Used by the writer and by all readers: the commands, the pages and the analysis. `TYPES` describes
+the types and their fields, `group_event_words` the codes; docs/events.md is generated from both.
+The facts behind the events are noted by the core.
 """
 
 import json
@@ -77,7 +77,7 @@ ENVELOPE: Final[Mapping[str, tuple[str, str]]] = {
     "state": ("string", "State of the group after the event, as DescribeGroups names it."),
     "round": ("int", "Number of the group's rebalance that it belongs to; 0 outside of one."),
 }
-"""Name, JSON type and meaning of what every event has."""
+"""Name, JSON type and meaning of the fields of every event."""
 
 
 _LENIENT: Final = json.JSONEncoder(
@@ -86,8 +86,8 @@ _LENIENT: Final = json.JSONEncoder(
 
 
 def encode(event: Event) -> bytes:
-    """The value of the event's record: compact JSON in UTF-8, the envelope first. Raises TypeError
-    and ValueError for fields that JSON does not have.
+    """Encode the event as the value of a record: compact JSON in UTF-8, the envelope first. Raises
+    TypeError and ValueError for fields that JSON does not have.
     """
     whole: dict[str, Any] = {  # in the order of `ENVELOPE`
         "v": event.v,
@@ -110,7 +110,7 @@ def encode(event: Event) -> bytes:
 
 
 def decode(key: bytes | None, value: bytes) -> Event:
-    """The event of a record, unknown types and fields included. Raises ValueError in a line."""
+    """Decode an event, unknown types and fields included. Raises ValueError in a line."""
     try:
         whole = loads(value)
     except ValueError:  # half a surrogate pair, or no JSON
@@ -149,7 +149,8 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "string or null": (str, type(None)),
 }
 _ENVELOPE_TYPES: Final = frozenset(product(*(_TYPES[kind] for kind, _ in ENVELOPE.values())))
-"""All that an envelope may be: looked up, as reading a log is mostly this."""
+"""All combinations of types of an envelope, for one look-up: reading a log spends most time
+here."""
 
 
 # -- parts of events -----------------------------------------------------------------------------
@@ -173,7 +174,7 @@ CAUSE: Final[Mapping[str, tuple[str, str]]] = {
     "likely": ("string or null", "What probably is behind the code; null without evidence."),
     "evidence": ("object", "The numbers behind `code` and `likely`; empty if there are none."),
 }
-"""Why something happened."""
+"""The cause of an event."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Arrays whose messages are created while they are encoded, or freed in slices, for responses with
 many rows.
 
-An encoder reads an array once, in order. Items of a `mapped` array need not exist before, so that
-the step that makes the response spends neither time nor memory on them. Items of a `bulk` array are
-freed some at a time, as a hundred thousand objects take 10 to 70 ms to free.
+An encoder reads an array once, in order. Items of a `mapped` array are made only then, so that the
+step that makes the response spends neither time nor memory on them. Items of a `bulk` array are
+freed some at a time, as to free a hundred thousand objects takes 10 to 70 ms.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 T = TypeVar("T")
 
 FREED_IN_A_SLICE: Final = 500
-"""How many rows are freed in a slice: less than half a millisecond."""
+"""How many rows are freed in a slice, in less than half a millisecond."""
 
 
 class Mapped(Sequence[T]):
@@ -65,7 +65,8 @@ class Bulk(Sequence[T]):
 
 
 def mapped(make: Callable[..., T], *columns: Sequence[Any]) -> list[T]:
-    """A sequence of `make(a, b, ...)` for the rows of the columns; each read makes the items anew.
+    """Return a sequence of `make(a, b, ...)` for the rows of the columns; each read makes the items
+    anew.
 
     The columns must have the same length and must not change any more. The return type is `list`
     because fields of messages are; the result has length, items and iteration, but cannot be
@@ -75,8 +76,8 @@ def mapped(make: Callable[..., T], *columns: Sequence[Any]) -> list[T]:
 
 
 def bulk(rows: list[T], order: Sequence[int] | None = None) -> list[T]:
-    """A sequence of rows that `free` may free, as nothing else needs the list: in the order of
-    these indexes, which may repeat, or as they are. For the return type see `mapped`.
+    """Return a sequence of rows that `free` may free, because nothing else refers to the list: in
+    the order of these indexes, which may repeat, or as they are. For the return type see `mapped`.
     """
     return cast("list[T]", Bulk(rows, range(len(rows)) if order is None else order))
 

@@ -13,7 +13,7 @@ that have it.
         throttle_time_ms: Int32 = since(1)
         error_code: Int16 = 0
 
-The decorators create slotted, mutable classes whose constructor takes keywords only and gives every
+The decorators create slotted, mutable classes. Their constructors take keywords only and give every
 field Kafka's default. `compiler.py` reads and writes bytes, by the `Layout` of the class.
 """
 
@@ -32,7 +32,7 @@ FOREVER = 32767  # the largest version an int16 can hold
 
 
 class _New:
-    """The type of the default value that stands for a new empty list."""
+    """Type of the default value that stands for a new empty list."""
 
     def __repr__(self) -> str:
         return "[]"
@@ -42,7 +42,7 @@ _NEW_LIST = _New()
 
 
 class Lifetime(NamedTuple):
-    """What `since`, `until` and `tagged` declare: the versions that have a field, and how."""
+    """Result of `since`, `until` and `tagged`: the versions that have a field, and how."""
 
     default: object
     since: int = 0
@@ -252,7 +252,7 @@ def _default_of(kind: WireType) -> object:
 
 
 def _first_init(self: object, **values: object) -> None:
-    """Replaces itself by a compiled constructor at the first use, to keep start-up short."""
+    """Replace this constructor by a compiled one at the first use, to keep start-up short."""
     cls = type(self)
     layout = layout_of(cls)
     source = Source(f"<{layout.name} constructor>")

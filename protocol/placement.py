@@ -1,4 +1,4 @@
-"""The partition of a group, by Kafka's rule, so that its tools look in the same place.
+"""Computes the partition of a group by Kafka's rule, so that Kafka's tools use the same one.
 
 Source: `GroupCoordinatorService.partitionFor`.
 """
@@ -7,13 +7,13 @@ from struct import iter_unpack, unpack
 from typing import Final
 
 STATUS_HINT: Final = "`groupkeeper status` says why"
-"""Ends what FindCoordinator says of a partition that is not served: our commands then do not wait
-for another coordinator."""
+"""End of FindCoordinator's message about a partition that is not served, by which our commands
+recognize that no other coordinator will take over."""
 _FEW: Final = 128
-"""Up to so many units are hashed one by one."""
+"""Most units that are hashed one by one."""
 _FOLDS: Final = 5
 _FOLDED_BYTES: Final = 2 << _FOLDS
-"""The bytes of the units that are folded into one number."""
+"""Bytes of the units that are folded into one number."""
 
 
 def java_hash(text: str) -> int:
@@ -31,8 +31,8 @@ def java_hash(text: str) -> int:
 
 
 def _folded(units: bytes) -> bytes:
-    """The hash of every 32 units, the last ones first, in 64 bytes each, little-endian. A client
-    may send ids of 30 kB, which take 2 ms unit by unit.
+    """Return the hash of every 32 units, the last ones first, in 64 bytes each, little-endian. A
+    client may send ids of 30 kB, which take 2 ms unit by unit.
 
     One large integer holds all units. A fold adds each unit to 31 times the one before, all at the
     same time, in the room of both; the next fold does the same with pairs. For each unit a hash
@@ -48,7 +48,7 @@ def _folded(units: bytes) -> bytes:
 
 
 def partition_of(group_id: str, partitions: int) -> int:
-    """Partition of `__consumer_offsets` for a group: Kafka's `Utils.abs(hash) % n`.
+    """Return the partition of `__consumer_offsets` for a group: Kafka's `Utils.abs(hash) % n`.
 
     The absolute value of the smallest integer is 0 there, not itself.
     """

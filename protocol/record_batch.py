@@ -41,7 +41,7 @@ KeyValue = tuple[bytes | None, bytes | None]
 
 
 class CorruptBatch(Exception):
-    """The bytes are not a complete, well-formed record batch."""
+    """Raised for bytes that are not a complete, well-formed record batch."""
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class BatchHeader:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When its tombstones and markers may be removed (epoch ms); None: that is not set."""
+        """Time from which its tombstones and markers may be removed (epoch ms); None if not set."""
         return self.base_timestamp if self.attributes & 0x40 else None
 
 
@@ -149,7 +149,7 @@ def encode_batch(
 def finish_batch(
     base_offset: int, leader_epoch: int, times: tuple[int, int], count: int, body: bytes
 ) -> bytes:
-    """A plain batch of encoded records; `times` are the base timestamp and the largest one."""
+    """Make a plain batch of encoded records; `times` are the base timestamp and the largest one."""
     checked = _CHECKED.pack(0, count - 1, *times, NO_PRODUCER, -1, -1, count)
     crc = crc32c(body, crc32c(checked))
     length = len(body) + HEADER_SIZE - LENGTH_OVERHEAD
@@ -166,7 +166,7 @@ def _encode_record(delta: int, key: bytes | None, value: bytes | None) -> bytes:
 
 
 def patch(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
-    """The batch with another base offset and leader epoch; the checksum covers neither."""
+    """Return the batch with another base offset and leader epoch; the checksum covers neither."""
     return b"".join(
         (
             base_offset.to_bytes(8, "big"),
@@ -178,8 +178,8 @@ def patch(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> byt
 
 
 def read_header(buffer: bytes | memoryview, pos: int = 0) -> BatchHeader:
-    """The header at `pos`. Raises CorruptBatch if it is cut off, not magic 2, or implausible. Does
-    not verify the checksum.
+    """Read the header at `pos`. Raises CorruptBatch if it is cut off, not magic 2, or implausible.
+    Does not verify the checksum.
     """
     if pos < 0 or pos + HEADER_SIZE > len(buffer):
         raise CorruptBatch(f"a batch header at {pos} is cut off")
@@ -193,7 +193,7 @@ def read_header(buffer: bytes | memoryview, pos: int = 0) -> BatchHeader:
 
 
 def iter_batches(buffer: bytes) -> Iterator[BatchHeader]:
-    """The header of every batch in a buffer. Raises CorruptBatch at the first that is not whole."""
+    """Yield the header of every batch. Raises CorruptBatch at the first that is not whole."""
     pos = 0
     while pos < len(buffer):
         header = read_header(buffer, pos)
@@ -214,7 +214,7 @@ def check_crc(buffer: bytes | memoryview, header: BatchHeader) -> bool:
 def decode_records(
     buffer: bytes, header: BatchHeader, limit: int = DECOMPRESSED_LIMIT
 ) -> Iterator[Record]:
-    """The records of one batch, which may decompress to at most `limit` bytes.
+    """Decode the records of one batch, which may decompress to at most `limit` bytes.
 
     Raises CorruptBatch, also in the middle, and nothing else: each record must end exactly at its
     length, and the batch after its last record. Does not verify the checksum: see `check_crc`.
@@ -227,9 +227,10 @@ def decode_records(
 
 
 def records_data(buffer: bytes, header: BatchHeader, limit: int = DECOMPRESSED_LIMIT) -> bytes:
-    """The bytes of the records of one batch, decompressed to at most `limit`. Raises CorruptBatch.
+    """Return the bytes of the records of one batch, decompressed to at most `limit`. Raises
+    CorruptBatch.
 
-    They have room for as many records as the header counts; nothing else is checked.
+    The bytes have room for as many records as the header counts; nothing else is checked.
     """
     if header.end > len(buffer):
         raise CorruptBatch(f"the batch at {header.position} is cut off")
@@ -245,8 +246,8 @@ def records_data(buffer: bytes, header: BatchHeader, limit: int = DECOMPRESSED_L
 
 
 def lone_record(buffer: bytes, pos: int) -> tuple[int, int, bytes, bytes | None] | None:
-    """End, offset, key and value of a plain batch of one record with a key and no headers; None if
-    the batch at `pos` is another one, or malformed.
+    """Return end, offset, key and value of a plain batch of one record with a key and no headers;
+    None if the batch at `pos` is another one, or malformed.
 
     A short cut: most batches of an offsets log have one record, and take half as long as with
     `decode_records`.
@@ -307,9 +308,9 @@ def _records(data: bytes, header: BatchHeader) -> Iterator[Record]:
 
 
 def record_times(data: bytes | memoryview, header: BatchHeader) -> Iterator[tuple[int, int]]:
-    """Offset in the log and epoch milliseconds of each record of one batch, without its key, value
-    and headers. `data` are the decompressed bytes after the header. Raises CorruptBatch, also in
-    the middle.
+    """Yield offset in the log and epoch milliseconds of each record of one batch, without its key,
+    value and headers. `data` are the decompressed bytes after the header. Raises CorruptBatch, also
+    in the middle.
     """
     try:
         yield from _times(data, header)
@@ -337,7 +338,7 @@ def _times(data: bytes | memoryview, header: BatchHeader) -> Iterator[tuple[int,
 
 
 def read_longer(data: bytes | memoryview, pos: int, number: int) -> tuple[int, int]:
-    """The rest of an unsigned varint whose first byte is `number`; at most ten bytes in all."""
+    """Read the rest of an unsigned varint that begins with `number`; at most ten bytes in all."""
     number &= 0x7F
     for shift in range(7, 70, 7):
         byte = data[pos]

@@ -1,6 +1,6 @@
 """The APIs that are implemented, their versions, and their compiled codecs.
 
-A server answers those that its own table of APIs has a handler for.
+A server answers the APIs that its own table of handlers has.
 
 Source: Kafka 4.1, `ApiKeys` (versions) and `ApiMessageType` (header versions).
 """
@@ -27,7 +27,7 @@ from groupkeeper.protocol.message import Message, key_of, layout_of
 class Api(NamedTuple):
     """One API. Version ranges include both ends; `flexible` is the first flexible version, or None.
 
-    Fewer versions may be served than are advertised: the others are refused.
+    Fewer versions may be served than are advertised: requests in the others are refused.
     """
 
     key: ApiKey
@@ -63,8 +63,8 @@ def _request_of(key: ApiKey) -> type:
 
 
 _ADVERTISED_FROM: Final = {ApiKey.PRODUCE: 0}
-"""Produce 0-2 are advertised for old librdkafka, which compresses only if it sees version 0
-(KAFKA-18659)."""
+"""First advertised version where it differs: old librdkafka compresses Produce requests only if it
+sees version 0 (KAFKA-18659)."""
 
 APIS: dict[int, Api] = {key: api_of(_request_of(key), _ADVERTISED_FROM.get(key)) for key in ApiKey}
 """By `ApiKey`. The keys of the type are int because a request's header can hold any int16."""

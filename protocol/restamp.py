@@ -23,11 +23,11 @@ _TIMESTAMP: Final = Struct(">q")
 def restamped(
     batch: bytes | memoryview, header: BatchHeader, max_timestamp: int, *, log_append_time: bool
 ) -> tuple[bytes, BatchHeader]:
-    """The batch, which `header` describes and which begins the buffer, with another timestamp type
-    and largest timestamp (epoch milliseconds), and its new header.
+    """Return the batch, described by `header` at the start of the buffer, with another timestamp
+    type and largest timestamp (epoch milliseconds), and its new header.
 
     The records stay as they are, compressed or not: with log append time, the largest timestamp is
-    that of each.
+    the timestamp of each record.
     """
     attributes = header.attributes & ~_LOG_APPEND_TIME
     if log_append_time:

@@ -48,7 +48,7 @@ KeyedRecord = tuple[int, bytes | None, bool, int, int]
 
 
 def keyed_records(data: bytes, header: BatchHeader) -> Iterator[KeyedRecord]:
-    """The records in the decompressed data of a batch. Raises CorruptBatch, also in the middle."""
+    """Return the records in a batch's data. Raises CorruptBatch, also in the middle."""
     try:
         end = yield from _keyed(data, header)
     except (IndexError, UnicodeDecodeError) as error:
@@ -99,7 +99,8 @@ def _keyed(data: bytes, header: BatchHeader) -> Generator[KeyedRecord, None, int
 
 
 def newest_offsets(data: bytes, header: BatchHeader) -> dict[bytes, int]:
-    """Each key in the decompressed data of a batch, with the offset of its last record in it.
+    """Return each key in the decompressed data of a batch, with the offset of its last record in
+    it.
 
     Raises CorruptBatch. Values and headers are not looked at, which makes it twice as fast as
     `keyed_records`: a compaction reads most records only here.
@@ -154,10 +155,10 @@ def _check_headers(data: bytes, pos: int, end: int) -> None:
 
 
 def lone_key(buffer: bytes, pos: int, end: int) -> tuple[bytes, bool] | None:
-    """The key of the only record of a plain batch, and whether it has a value.
+    """Return the key of the only record of a plain batch, and whether it has a value.
 
-    Its records are the bytes from `pos` to `end`. None if the record is another one, or malformed.
-    A short cut for the batches that an offsets log is full of.
+    The record is the bytes from `pos` to `end`. None if it has another form, or is malformed. A
+    short cut for the most frequent batches of an offsets log.
     """
     try:
         size = buffer[pos]
@@ -195,7 +196,8 @@ def lone_key(buffer: bytes, pos: int, end: int) -> tuple[bytes, bool] | None:
 
 
 def control_type(buffer: bytes, header: BatchHeader) -> int:
-    """COMMIT, ABORT, or another number: what a control batch says; -1 if no record is left in it.
+    """Return the type of a control batch: COMMIT, ABORT or another number; -1 if no record is left
+    in it.
 
     Raises CorruptBatch.
     """
@@ -209,7 +211,7 @@ def control_type(buffer: bytes, header: BatchHeader) -> int:
 def rewritten_batch(
     header: BatchHeader, data: bytes, records: Sequence[RecordSpan], horizon_ms: int | None
 ) -> bytes:
-    """The batch with only these records of its decompressed data, at least one.
+    """Return the batch with only these records of its decompressed data, at least one.
 
     A delete horizon becomes the base timestamp; without one that is the first record's timestamp.
     """
@@ -236,7 +238,8 @@ def rewritten_batch(
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """The batch without its records: it keeps the offsets, the producer and the largest timestamp.
+    """Return the batch without its records: it keeps the offsets, the producer and the largest
+    timestamp.
 
     Kafka keeps it for the state of an idempotent producer, and so that an end offset is not lost.
     """
@@ -255,7 +258,7 @@ def _signed(number: int) -> bytes:
 
 
 def _int64(number: int) -> int:
-    """The number as Java's long has it: a client can send timestamps whose sum overflows."""
+    """Return the number with the overflow of Java's long: sums of timestamps may exceed it."""
     return (number + 2**63) % 2**64 - 2**63
 
 

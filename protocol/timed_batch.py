@@ -1,6 +1,6 @@
 """Encodes record batches whose records have times of their own, and headers; see record_batch.py.
 
-For records that tell of a time other than that of their append, such as events.
+For records about another time than that of their append, such as events.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def size_of_record(record: TimedRecord) -> int:
 
 
 def _headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
-    """With their count before them."""
+    """Encode headers, with their count before them."""
     out = [_signed(len(headers))]
     for name, value in headers:
         data = name.encode()

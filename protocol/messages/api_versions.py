@@ -11,7 +11,7 @@ from groupkeeper.protocol.types import Array, Boolean, Int16, Int32, Int64, Stri
 
 @message(key=ApiKey.API_VERSIONS, versions=(0, 4), flexible=3)
 class ApiVersionsRequest:
-    """Asks for the served versions.
+    """Requests the served versions.
 
     Version 3 adds the client software (KIP-511); version 4 allows features whose minimum is 0.
     """

@@ -30,7 +30,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from: those of Kafka's `ConfigSource` that occur here."""
+    """Sources of values: the values of Kafka's `ConfigSource` that occur here."""
 
     TOPIC = 1
     STATIC_BROKER = 4
@@ -39,7 +39,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigKind(IntEnum):
-    """The type of a config's value: those of Kafka's `ConfigType` that occur here."""
+    """Types of values: the values of Kafka's `ConfigType` that occur here."""
 
     BOOLEAN = 1
     STRING = 2
@@ -61,7 +61,7 @@ class DescribeConfigsResource:
 
 @message(key=ApiKey.DESCRIBE_CONFIGS, versions=(0, 4), flexible=4)
 class DescribeConfigsRequest:
-    """Asks for the configs of resources."""
+    """Requests the configs of resources."""
 
     resources: Array[DescribeConfigsResource] = empty()
     """Resources to describe."""

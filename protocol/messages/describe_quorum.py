@@ -1,4 +1,4 @@
-"""DescribeQuorum: who keeps the cluster's metadata (KIP-595).
+"""DescribeQuorum: the nodes that keep the cluster's metadata (KIP-595).
 
 Version 1 adds times (KIP-836), 2 directories, nodes and messages (KIP-853).
 """
@@ -66,7 +66,7 @@ class TopicData:
 
 @struct
 class Listener:
-    """Where a node is reached."""
+    """An address of a node."""
 
     name: String = since(2)
     """Name of the listener."""

@@ -35,7 +35,7 @@ class Cursor:
 
 @message(key=ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=(0, 0), flexible=0)
 class DescribeTopicPartitionsRequest:
-    """Asks for one page of topics."""
+    """Requests one page of topics."""
 
     topics: Array[TopicRequest] = empty()
     """Topics to describe; empty asks for all."""

@@ -1,4 +1,4 @@
-"""Fetch: reads record batches, and waits for them."""
+"""Fetch: reads record batches, or waits until enough are appended."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, since, struct, tagged, until
@@ -19,7 +19,7 @@ from groupkeeper.protocol.types import (
 
 @struct
 class FetchPartition:
-    """Where to read in a partition.
+    """A partition and the offset to read from.
 
     Version 5 adds the log start offset (KIP-107), 9 fencing (KIP-320), 12 truncation (KIP-595), 17
     the follower's directory (KIP-853), 18 its high watermark (KIP-1166).
@@ -64,7 +64,7 @@ class ForgottenTopic:
 
 @struct
 class ReplicaState:
-    """The follower that asks (KIP-903)."""
+    """The follower that sends the request (KIP-903)."""
 
     replica_id: Int32 = since(15, default=-1)
     replica_epoch: Int64 = since(15, default=-1)
@@ -73,7 +73,7 @@ class ReplicaState:
 
 @message(key=ApiKey.FETCH, versions=(4, 18), flexible=12)
 class FetchRequest:
-    """Asks for batches.
+    """Requests batches.
 
     Version 7 adds fetch sessions (KIP-227), 11 the consumer's rack (KIP-392). From version 13 on,
     topics are given by id.
@@ -106,7 +106,7 @@ class FetchRequest:
 
 @struct
 class EpochEndOffset:
-    """Where a follower's log departs from the leader's (KIP-595)."""
+    """The point at which a follower's log departs from the leader's (KIP-595)."""
 
     epoch: Int32 = since(12, default=-1)
     """Largest epoch that both logs have; -1 if unknown."""
@@ -116,7 +116,7 @@ class EpochEndOffset:
 
 @struct
 class LeaderIdAndEpoch:
-    """The leader that the broker knows (KIP-595, in Produce KIP-951)."""
+    """The leader according to the broker (KIP-595, in Produce KIP-951)."""
 
     leader_id: Int32 = -1
     """Broker that leads the partition; -1 if unknown."""
@@ -182,7 +182,7 @@ class FetchableTopicResponse:
 
 @struct
 class NodeEndpoint:
-    """Where a leader is reached (KIP-951)."""
+    """The address of a leader (KIP-951)."""
 
     node_id: Int32 = 0
     host: String = ""

@@ -14,7 +14,7 @@ KEY_TYPE_SHARE = 2
 
 @message(key=ApiKey.FIND_COORDINATOR, versions=(0, 6), flexible=3)
 class FindCoordinatorRequest:
-    """Asks for the coordinator of one key, or from version 4 on of several keys of one type."""
+    """Requests the coordinator of one key, or from version 4 on of several keys of one type."""
 
     key: String = until(3)
     """Group id, or transactional id."""

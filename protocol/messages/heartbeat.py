@@ -19,7 +19,7 @@ class HeartbeatRequest:
 
 @response_to(HeartbeatRequest)
 class HeartbeatResponse:
-    """Only an error code."""
+    """An error code only."""
 
     throttle_time_ms: Int32 = since(1)
     error_code: Int16 = 0

@@ -7,7 +7,7 @@ from groupkeeper.protocol.types import Int16, Int32, Int64, NullableString
 
 @message(key=ApiKey.INIT_PRODUCER_ID, versions=(0, 4), flexible=2)
 class InitProducerIdRequest:
-    """Asks for a producer id; version 3 can also raise the epoch of a known one (KIP-360)."""
+    """Requests a producer id; version 3 can also raise the epoch of a known one (KIP-360)."""
 
     transactional_id: NullableString = ""
     """Id of a transactional producer; null for an idempotent one."""

@@ -34,7 +34,7 @@ class ListOffsetsTopic:
 
 @message(key=ApiKey.LIST_OFFSETS, versions=(0, 10), flexible=6)
 class ListOffsetsRequest:
-    """Asks for offsets.
+    """Requests offsets.
 
     Version 2 adds the isolation level (KIP-98), 7 the offset of the largest timestamp (KIP-734),
     8 and 9 the bounds between local and remote storage (KIP-405, KIP-1005), 10 a timeout for the

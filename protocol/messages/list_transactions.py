@@ -1,4 +1,4 @@
-"""ListTransactions: the transactional ids that a coordinator knows (KIP-664)."""
+"""ListTransactions: the transactional ids of a coordinator (KIP-664)."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, since, struct

@@ -29,7 +29,7 @@ class MetadataRequestTopic:
 
 @message(key=ApiKey.METADATA, versions=(0, 13), flexible=9)
 class MetadataRequest:
-    """Asks for topics; version 4 can forbid to create them (KIP-204)."""
+    """Requests topics; version 4 can forbid to create them (KIP-204)."""
 
     topics: NullableArray[MetadataRequestTopic] = since(0, nullable_since=1)
     """Topics to describe; null asks for all, in version 0 an empty list does."""

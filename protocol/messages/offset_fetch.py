@@ -41,7 +41,8 @@ class OffsetFetchRequestGroup:
 
 @message(key=ApiKey.OFFSET_FETCH, versions=(0, 9), flexible=6)
 class OffsetFetchRequest:
-    """Asks for one group in the message itself up to version 7, for `groups` from 8 on.
+    """Requests the offsets of one group in the message itself up to version 7, of `groups` from 8
+    on.
 
     Version 7 can refuse offsets of open transactions (KIP-447).
     """

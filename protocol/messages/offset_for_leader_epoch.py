@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where epochs end, to detect log truncation (KIP-101, KIP-320)."""
+"""OffsetForLeaderEpoch: the end offsets of epochs, to detect log truncation (KIP-101, KIP-320)."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to, since, struct
@@ -29,7 +29,7 @@ class OffsetForLeaderTopic:
 
 @message(key=ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(0, 4), flexible=4)
 class OffsetForLeaderEpochRequest:
-    """Asks where epochs end."""
+    """Requests the end offsets of epochs."""
 
     replica_id: Int32 = since(3, default=DEBUG_REPLICA)
     """Broker id of a follower; -1 from consumers, -2 from tools."""

@@ -1,4 +1,4 @@
-"""SaslHandshake: asks for a SASL mechanism before the client authenticates."""
+"""SaslHandshake: requests a SASL mechanism before the client authenticates."""
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import empty, message, response_to
@@ -7,7 +7,7 @@ from groupkeeper.protocol.types import Array, Int16, String
 
 @message(key=ApiKey.SASL_HANDSHAKE, versions=(0, 1))
 class SaslHandshakeRequest:
-    """In version 1 the client goes on with SaslAuthenticate, in version 0 with bare tokens."""
+    """Requests a mechanism. Version 1 is followed by SaslAuthenticate, version 0 by bare tokens."""
 
     mechanism: String = ""
     """The mechanism that the client wants, such as `PLAIN`."""
@@ -15,7 +15,7 @@ class SaslHandshakeRequest:
 
 @response_to(SaslHandshakeRequest)
 class SaslHandshakeResponse:
-    """An error, and what the server has."""
+    """An error, and the mechanisms of the server."""
 
     error_code: Int16 = 0
     """0, or ILLEGAL_SASL_STATE where the listener has no SASL."""

@@ -16,7 +16,7 @@ class SyncGroupRequestAssignment:
 
 @message(key=ApiKey.SYNC_GROUP, versions=(0, 5), flexible=4)
 class SyncGroupRequest:
-    """Asks for the assignment.
+    """Requests the assignment.
 
     Version 3 adds static members (KIP-345), 5 the protocol, to be checked (KIP-559).
     """

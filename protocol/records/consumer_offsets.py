@@ -132,7 +132,7 @@ def encode_group_value(
     value: GroupMetadataValue, members: Sequence[bytes], count: int | None = None
 ) -> bytes:
     """Encode a GroupMetadataValue v3 with members that are encoded already; its own list is empty.
-    `count`: how many members there are, if some of these bytes are those of several.
+    `count`: the number of members, if an item of these bytes has several.
 
     A large group is written anew whenever one of its static members returns, while the other
     members stay the same.
@@ -149,7 +149,7 @@ def encode_member(member: MemberMetadata) -> bytes:
 
 
 def decode_key(data: bytes) -> Key | UnknownKey:
-    """The key of a record; DecodeError if it has no type, or is malformed for its type."""
+    """Decode the key of a record; DecodeError if it has no type, or is malformed for its type."""
     key_type = _leading_int16(data)
     match key_type:
         case 0 | 1:
@@ -162,14 +162,14 @@ def decode_key(data: bytes) -> Key | UnknownKey:
 
 
 def decode_offset_value(data: bytes) -> OffsetCommitValue:
-    """The value for an OffsetCommitKey, of any version; DecodeError if it is malformed."""
+    """Decode the value for an OffsetCommitKey, of any version; DecodeError if it is malformed."""
     decode = decoder(OffsetCommitValue, _layout_version(_leading_int16(data)))
     value: OffsetCommitValue = decode(data, _INT16_BYTES, len(data))
     return value
 
 
 def decode_group_value(data: bytes) -> GroupMetadataValue:
-    """The value for a GroupMetadataKey, of any version; DecodeError if it is malformed.
+    """Decode the value for a GroupMetadataKey, of any version; DecodeError if it is malformed.
 
     Version 0 has no rebalance timeout: it is set to the session timeout, as in Kafka.
     """

@@ -1,5 +1,5 @@
 """Keys and values of consumer (KIP-848), share (KIP-932) and streams groups (KIP-1071) in
-`__consumer_offsets`: key types 3 to 22. A Groupkeeper writes none of them; an Apache Kafka does.
+`__consumer_offsets`: key types 3 to 22. Apache Kafka writes them, Groupkeeper only reads them.
 
 All values have version 0, which is flexible; unknown tags are ignored. Partition metadata (type 4,
 gone in 4.1), share state (15), regular expressions (16) and topologies (23) are not read.
@@ -250,7 +250,7 @@ Value: TypeAlias = (
 )
 
 KNOWN_TYPES: Final = range(24)
-"""Key types of Kafka 4.1 and before, those that are not read included."""
+"""Key types of Kafka 4.1 and before, including those that are not read."""
 EPOCH_TYPES: Final = {3: "consumer", 11: "share", 17: "streams"}
 """Key types of a group's epoch, without which the group does not exist, and its type of group."""
 
@@ -281,8 +281,8 @@ class ModernKey(NamedTuple):
 
 
 def decode_modern_key(data: bytes) -> ModernKey | None:
-    """The key of a record of a consumer, share or streams group; None if it is of a type that is
-    not read. DecodeError if it is malformed.
+    """Decode the key of a record of a consumer, share or streams group; None if it is of a type
+    that is not read. DecodeError if it is malformed.
     """
     if len(data) < _HEAD.size:
         raise DecodeError(f"{len(data)} bytes are too few for a type")
@@ -297,7 +297,7 @@ def decode_modern_key(data: bytes) -> ModernKey | None:
 
 
 def decode_modern_value(key_type: int, data: bytes) -> Value:
-    """The value for a key of a type that is read. DecodeError if it is malformed."""
+    """Decode the value for a key of a type that is read. DecodeError if it is malformed."""
     if len(data) < _HEAD.size:
         raise DecodeError(f"{len(data)} bytes are too few for a version")
     value: Value = decoder(_VALUES[key_type], 0)(data, _HEAD.size, len(data))
