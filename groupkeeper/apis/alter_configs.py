@@ -1,9 +1,9 @@
 """AlterConfigs and IncrementalAlterConfigs: check each resource, change topics, report each result.
 
-Topics have configs that can change; broker_configs.py refuses the rest.
-What is wrong with a resource in itself (it occurs twice, a key occurs twice, a null) is refused
-first, in Kafka's order and words.
-Source: Kafka's `ConfigAdminManager.preprocess` and `ConfigurationControlManager`; KIP-133, KIP-339.
+Topics have configs that can change; broker_configs.py refuses the rest. A resource that is invalid
+by itself (it occurs twice, a key occurs twice, a null) is refused first, in Kafka's order and
+words. Source: Kafka's `ConfigAdminManager.preprocess` and `ConfigurationControlManager`; KIP-133,
+KIP-339.
 """
 
 from collections import Counter
@@ -117,7 +117,7 @@ class AlterConfigsHandler:
     def _check(
         self, planned: Iterable[Planned], is_legacy: bool
     ) -> Slices[list[tuple[Topic, AlterConfigsResourceResponse]]]:
-        """The topics to change, with their results."""
+        """Return the topics to change, with their results."""
         altered = []
         pace = Pace()
         for resource, ops, result in planned:
@@ -134,7 +134,7 @@ class AlterConfigsHandler:
         return altered
 
     def _altered(self, name: str, ops: Sequence[AlterConfigOp], is_legacy: bool) -> Topic:
-        """A copy of the topic with its new configs. Raises Refused; checks in Kafka's order.
+        """Return a copy of the topic with its new configs. Raises Refused; checks in Kafka's order.
 
         `is_legacy`: configs that the request does not name are unset.
         """
@@ -161,7 +161,7 @@ class AlterConfigsHandler:
 
 
 def _applied(before: dict[str, str], ops: Sequence[AlterConfigOp]) -> dict[str, str]:
-    """The configs after the changes; only the length of values is checked."""
+    """Return the configs after the changes; only the length of values is checked."""
     after = dict(before)
     for op in ops:
         if op.edits_a_list:
@@ -177,7 +177,7 @@ def _applied(before: dict[str, str], ops: Sequence[AlterConfigOp]) -> dict[str, 
 
 
 def _edited(op: AlterConfigOp, before: dict[str, str]) -> str:
-    """A list with items added or removed; the default's list if the topic does not set it."""
+    """Return a list, by default the default's, with items added or removed."""
     row = configs.TABLE.get(op.name)
     if row is None or row.kind is not ConfigKind.LIST:
         raise Refused(*no_list(op))
@@ -190,7 +190,7 @@ def _edited(op: AlterConfigOp, before: dict[str, str]) -> str:
 
 
 def _without(items: Iterable[str], given: Iterable[str]) -> Iterator[str]:
-    """Each given item removes one of its kind: the first ones, as in Kafka."""
+    """Return the list without the given items; each removes its first occurrence, as in Kafka."""
     due = Counter(given)
     for item in items:
         if due[item]:
@@ -200,7 +200,7 @@ def _without(items: Iterable[str], given: Iterable[str]) -> Iterator[str]:
 
 
 def _check_ops(times: int, ops: Sequence[AlterConfigOp]) -> Refusal | None:
-    """Why a resource of any type is refused, or None. `times`: how often the request names it."""
+    """Return the refusal of any resource, or None. `times`: how often the request names it."""
     error = ErrorCode.INVALID_REQUEST
     if times > 1:
         return Refusal(error, "Each resource must appear at most once.")

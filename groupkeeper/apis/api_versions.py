@@ -44,6 +44,6 @@ class ApiVersionsHandler:
     def unknown_version(
         self, request: None, caller: Caller, reply_to: ReplyTo
     ) -> ApiVersionsResponse:
-        """In the form of version 0, with the range of ApiVersions, so that the client can retry."""
+        """Make the error in version 0, with the range of ApiVersions, for a retry."""
         own = [each for each in self._api_keys if each.api_key == ApiKey.API_VERSIONS]
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)

@@ -46,7 +46,7 @@ _NUMBER: Final = r"[+-]?[0-9]{1,10}"
 
 
 class AlterConfigOp(NamedTuple):
-    """A change to one config that is asked for. Source: Kafka's `AlterConfigOp`."""
+    """A requested change of one config. Source: Kafka's `AlterConfigOp`."""
 
     name: str
     operation: int
@@ -55,7 +55,7 @@ class AlterConfigOp(NamedTuple):
 
     @property
     def sets(self) -> bool:
-        """Whether it needs a value."""
+        """Whether the operation needs a value."""
         return self.operation != ConfigOperation.DELETE
 
     @property
@@ -64,7 +64,7 @@ class AlterConfigOp(NamedTuple):
 
 
 def ops_of(resource: AlterResource) -> list[AlterConfigOp]:
-    """In the order of the request. AlterConfigs can only set."""
+    """Return the changes in the order of the request. AlterConfigs can only set."""
     if isinstance(resource, AlterConfigsResource):
         return [AlterConfigOp(c.name, ConfigOperation.SET, c.value) for c in resource.configs]
     return [AlterConfigOp(c.name, c.config_operation, c.value) for c in resource.configs]
@@ -81,7 +81,7 @@ def no_list(op: AlterConfigOp) -> Refusal:
 def requested_names(
     known: Mapping[str, object], resource: DescribeConfigsResource
 ) -> Iterable[str]:
-    """Which of the known configs to describe. As in Kafka, an empty list requests all, too."""
+    """Return the known configs to describe. As in Kafka, an empty list requests all, too."""
     if not resource.configuration_keys:
         return known
     # This is all that unknown names cost.
@@ -92,7 +92,7 @@ def requested_names(
 def config_result(
     config: EffectiveConfig, request: DescribeConfigsRequest, documentation: str | None
 ) -> DescribeConfigsResourceResult:
-    """One config in a response."""
+    """Make the entry of one config in a response."""
     return DescribeConfigsResourceResult(
         name=config.name,
         value=config.value,
@@ -109,11 +109,11 @@ _NAMELESS: Final[Mapping[int, str]] = {
     ResourceType.CLIENT_METRICS: "Client metrics subscription name must not be empty",
     ResourceType.GROUP: "Group name must not be empty",
 }
-"""Why a resource without a name cannot be described."""
+"""Refusals of resources without a name, by type."""
 
 
 class BrokerConfigs:
-    """Describes all resources that are not topics, and says why they are not altered."""
+    """Describes all resources that are not topics, and refuses to alter them."""
 
     def __init__(self, node_id: int, settings: Settings) -> None:
         self._node_id = node_id
@@ -122,7 +122,7 @@ class BrokerConfigs:
         """Settings, by whether synonyms and documentation are included."""
 
     def resources(self) -> list[ConfigResource]:
-        """All resources but topics."""
+        """List all resources but topics."""
         kinds = (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
         return [
             ConfigResource(resource_name=str(self._node_id), resource_type=kind) for kind in kinds
@@ -131,7 +131,7 @@ class BrokerConfigs:
     # -- describe ------------------------------------------------------------------------------
 
     def describe_refusal(self, kind: int, name: str) -> Refusal | None:
-        """Why such a resource cannot be described, or None."""
+        """Return the refusal to describe such a resource, or None."""
         message = None
         is_broker = kind == ResourceType.BROKER
         if not name:
@@ -148,8 +148,8 @@ class BrokerConfigs:
     def describe(
         self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
     ) -> list[DescribeConfigsResourceResult]:
-        """The configs of a resource that is not refused. A broker without a name stands for the
-        dynamic defaults of all brokers, which cannot be set.
+        """Return the configs of a resource that is not refused. A broker without a name stands for
+        the dynamic defaults of all brokers, which cannot be set.
         """
         if resource.resource_type != ResourceType.BROKER or not resource.resource_name:
             return []
@@ -174,7 +174,7 @@ class BrokerConfigs:
     # -- alter ---------------------------------------------------------------------------------
 
     def alter_refusal(self, kind: int, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
-        """Why nothing is altered, or None: then there is nothing to do."""
+        """Return the refusal to alter the resource; None if there is nothing to alter."""
         if kind == ResourceType.BROKER:
             return self._broker_refusal(name, ops)
         if kind == ResourceType.BROKER_LOGGER:
@@ -225,7 +225,7 @@ class BrokerConfigs:
 
 
 def _refusal_without_configs(kind: int, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
-    """For client metrics and groups, which have no configs: every one that is set is unknown."""
+    """Refuse changes of client metrics and groups, which have no configs: every key is unknown."""
     is_group = kind == ResourceType.GROUP
     edit = next((op for op in ops if op.edits_a_list), None)
     if edit is not None:
@@ -248,7 +248,7 @@ def _refusal_without_configs(kind: int, name: str, ops: Sequence[AlterConfigOp])
 
 
 def _number(text: str) -> int | None:
-    """As Java's `Integer.parseInt`."""
+    """Parse a number as Java's `Integer.parseInt`."""
     if re.fullmatch(_NUMBER, text) is None or abs(int(text)) > INT_MAX:
         return None
     return int(text)

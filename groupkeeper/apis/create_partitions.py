@@ -67,7 +67,7 @@ class CreatePartitionsHandler:
     def _plan(
         self, topics: Sequence[CreatePartitionsTopic]
     ) -> Slices[tuple[dict[str, Topic], dict[str, CreatePartitionsTopicResult]]]:
-        """The changed topics, and a result for every name: as in Kafka, repeated names first."""
+        """Return the changed topics, and a result for every name, repeated names first."""
         times = yield from counts(topics, lambda requested: requested.name)
         grown: dict[str, Topic] = {}
         results: dict[str, CreatePartitionsTopicResult] = {}
@@ -99,7 +99,7 @@ class CreatePartitionsHandler:
         return grown, results
 
     def _checked(self, requested: CreatePartitionsTopic, left: int) -> Topic:
-        """The topic as it is. Raises Refused if it cannot grow; checks in Kafka's order.
+        """Return the topic as it is. Raises Refused if it cannot grow; checks in Kafka's order.
 
         `left`: partitions that the request may still add.
         """

@@ -91,7 +91,7 @@ class CreateTopicsHandler:
     def _plan(
         self, topics: Sequence[CreatableTopic]
     ) -> Slices[tuple[dict[str, Topic], dict[str, CreatableTopicResult]]]:
-        """The topics to create, and a result for every name, which `_fill_in` completes."""
+        """Return the topics to create, and a result for every name, which `_fill_in` completes."""
         times = yield from counts(topics, lambda requested: requested.name)
         planned: dict[str, Topic] = {}
         results: dict[str, CreatableTopicResult] = {}
@@ -116,7 +116,7 @@ class CreateTopicsHandler:
         return planned, results
 
     def _checked(self, requested: CreatableTopic, taken: dict[str, str]) -> Topic:
-        """The topic to create. Raises Refused; checks in Kafka's order."""
+        """Return the topic to create. Raises Refused; checks in Kafka's order."""
         name = requested.name
         refusal = self._admin.check_name(name)
         if refusal is not None:
@@ -136,7 +136,7 @@ class CreateTopicsHandler:
     def _fill_in(
         self, topics: Iterable[Topic], results: dict[str, CreatableTopicResult]
     ) -> Slices[None]:
-        """Topics with the same configs share one list of the configs in effect."""
+        """Complete the results. Topics with equal configs share one list of those in effect."""
         pace = Pace()
         listed: dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]] = {}
         for topic in topics:
@@ -186,7 +186,7 @@ class CreateTopicsHandler:
         return count
 
     def _requested_count(self, requested: CreatableTopic) -> int:
-        """How many partitions the topic would have; 0 if the number is invalid."""
+        """Return the number of partitions of the topic; 0 if the number is invalid."""
         if requested.assignments:
             return len(requested.assignments)
         if requested.num_partitions == _DEFAULT:
@@ -194,7 +194,7 @@ class CreateTopicsHandler:
         return max(requested.num_partitions, 0)
 
     def _assigned_count(self, requested: CreatableTopic) -> int:
-        """All that a manual assignment can decide is the number of partitions."""
+        """Return the number of partitions, the only thing that a manual assignment can decide."""
         for value, what in (
             (requested.replication_factor, "replication factor"),
             (requested.num_partitions, "numPartitions"),
@@ -223,7 +223,7 @@ class CreateTopicsHandler:
 
 
 def _record_count(topic: Topic) -> int:
-    """How many records Kafka's controller writes for a new topic."""
+    """Return the number of records that Kafka's controller writes for a new topic."""
     return 1 + topic.partition_count + len(topic.configs)
 
 

@@ -1,4 +1,4 @@
-"""DeleteGroups: an id that is repeated has one result.
+"""DeleteGroups: deletes empty groups; an id that is repeated has one result.
 
 Source: Kafka's `GroupCoordinatorService.deleteGroups`; KIP-229.
 """
@@ -21,7 +21,7 @@ from groupkeeper.protocol.messages.delete_groups import (
 from groupkeeper.turns import Slices
 
 DELETION_ITEMS: Final = 25
-"""To delete a group takes as long as to look up so many members."""
+"""Work of the deletion of a group, in look-ups of members."""
 
 
 class DeleteGroupsHandler(GroupHandler):
@@ -36,7 +36,7 @@ class DeleteGroupsHandler(GroupHandler):
 
 @dataclass(slots=True)
 class DeleteGroups(BatchedByGroupId):
-    """How DeleteGroups is split into batches."""
+    """Splits DeleteGroups into batches."""
 
     items: list[str]
     repeats: bool = False

@@ -73,7 +73,7 @@ class DeleteRecordsHandler:
     def _checked(
         self, partition_id: PartitionId, offset: int
     ) -> DeleteRecordsPartitionResult | tuple[TopicPartition, int]:
-        """The result if it is known at once, or the partition and its new start."""
+        """Return the result if it is known at once, or the partition and its new start."""
         partition = self._partitions.find(*partition_id)
         if partition is None:
             return _refused(partition_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -107,7 +107,7 @@ def _refused(partition_id: PartitionId, error: ErrorCode) -> DeleteRecordsPartit
 
 
 def _wanted(request: DeleteRecordsRequest) -> Slices[dict[PartitionId, int]]:
-    """Offsets by partition. As in Kafka, the last one counts for a partition named repeatedly."""
+    """Return offsets by partition; the last counts for a repeated partition, as in Kafka."""
     wanted: dict[PartitionId, int] = {}
 
     def note(topic: DeleteRecordsTopic, partition: DeleteRecordsPartition) -> None:

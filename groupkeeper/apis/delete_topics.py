@@ -74,7 +74,7 @@ class DeleteTopicsHandler:
     def _plan(
         self, wanted: Iterable[DeleteTopicState]
     ) -> Slices[tuple[dict[str, Topic], list[DeletableTopicResult]]]:
-        """The topics to delete, and one result for each topic named, as if nothing fails."""
+        """Return the topics to delete, and one result for each topic named, as if nothing fails."""
         times = yield from counts(wanted, lambda state: (state.name, state.topic_id))
         deleted: dict[str, Topic] = {}
         results: list[DeletableTopicResult] = []
@@ -108,7 +108,7 @@ class DeleteTopicsHandler:
 
 
 def _check(name: str | None, topic_id: bytes, count: int) -> Refusal | None:
-    """Why the request does not identify a topic, or None. `count`: how often it names this one."""
+    """Return the error of a topic not identified, or None. `count`: times it is named."""
     by_id = topic_id != NO_ID
     message = None
     if by_id and name is not None:

@@ -28,7 +28,7 @@ class DescribeClusterHandler:
     def handle(
         self, request: DescribeClusterRequest, caller: Caller, reply_to: ReplyTo
     ) -> DescribeClusterResponse:
-        """A broker is not an endpoint of a controller (KIP-919)."""
+        """Describe the broker; refuse a request for controllers, as Kafka's brokers do."""
         if request.endpoint_type == ENDPOINT_CONTROLLERS:
             return DescribeClusterResponse(
                 error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,

@@ -51,8 +51,9 @@ class DescribeConfigsHandler:
     def handle(
         self, request: DescribeConfigsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[DescribeConfigsResponse]:
-        """One result for each resource, in the order of the request. A resource that is repeated
-        with the same keys is described once: a few bytes of request would cost thousands each.
+        """Return one result for each resource, in the order of the request. A resource that is
+        repeated with the same keys is described once: a few bytes of request would cost thousands
+        each.
         """
         distinct: dict[tuple[int, str, tuple[str, ...] | None], DescribeConfigsResource] = {}
         yield from each(request.resources, lambda one: distinct.update({_key(one): one}))
@@ -104,7 +105,7 @@ class DescribeConfigsHandler:
     def _inherited(
         self, request: DescribeConfigsRequest
     ) -> Mapping[str, DescribeConfigsResourceResult]:
-        """Made once and shared by responses, as a request may name thousands of topics."""
+        """Return the inherited configs, which responses share, as topics may be thousands."""
         included = request.include_synonyms, request.include_documentation
         if included not in self._shared:
             self._shared[included] = {
@@ -123,7 +124,7 @@ class ListConfigResourcesHandler:
     def handle(
         self, request: ListConfigResourcesRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[ListConfigResourcesResponse]:
-        """Version 0 lists client metrics only."""
+        """List the resources; version 0 lists client metrics only."""
         types = frozenset(request.resource_types) or _TYPES
         if caller.api_version == 0:
             types = frozenset((ResourceType.CLIENT_METRICS,))

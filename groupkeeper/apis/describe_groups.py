@@ -1,4 +1,4 @@
-"""DescribeGroups: as many results as ids, in the order of the request.
+"""DescribeGroups: describes groups, with one result per id in the order of the request.
 
 Source: Kafka's `GroupCoordinatorService.describeGroups`.
 """
@@ -32,7 +32,7 @@ class DescribeGroupsHandler(GroupHandler):
 
 @dataclass(slots=True)
 class DescribeGroups(BatchedByGroupId):
-    """How DescribeGroups is split into batches."""
+    """Splits DescribeGroups into batches."""
 
     items: list[str]
     operations: bool

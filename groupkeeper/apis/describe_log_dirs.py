@@ -1,4 +1,4 @@
-"""DescribeLogDirs: one directory, and the sizes of the logs in it, without opening any.
+"""DescribeLogDirs: the data directory and the sizes of its logs, without opening any.
 
 Source: Kafka's `ReplicaManager.describeLogDirs`; KIP-113, KIP-827 (bytes of the file system).
 """
@@ -33,13 +33,13 @@ class DescribeLogDirsHandler:
     def handle(
         self, request: DescribeLogDirsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """None: sizes are looked up on the worker."""
+        """Return None and reply later: sizes are looked up on the worker."""
         places = yield from self._places(request)
         self._topics.response_tasks.start(self._described(places), reply_to, _failed)
         return None
 
     def _places(self, request: DescribeLogDirsRequest) -> Slices[list[LogName]]:
-        """Those that are asked for, each once."""
+        """Return the requested partitions, each once."""
         places: dict[LogName, None] = {}
         counts = self._topics.catalog.counts
         asked: Iterable[tuple[str, Iterable[int]]]

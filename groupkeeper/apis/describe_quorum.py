@@ -30,7 +30,7 @@ class DescribeQuorumHandler:
     def handle(
         self, request: DescribeQuorumRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[told.DescribeQuorumResponse]:
-        """The quorum, if its partition and no other is asked for, as in Kafka."""
+        """Return the quorum, if the request names its partition and no other, as in Kafka."""
         asked = request.topics
         is_one = len(asked) == 1 and len(asked[0].partitions) == 1
         if is_one and asked[0].topic_name == METADATA_TOPIC:

@@ -64,7 +64,7 @@ class DescribeTopicPartitionsHandler:
     def _page(
         self, ordered: Iterable[str], cursor: Cursor | None, limit: int
     ) -> Slices[DescribeTopicPartitionsResponse]:
-        """`limit` partitions of topics in this order; unknown topics count as none."""
+        """Return `limit` partitions of topics in this order; unknown topics count as none."""
         page = DescribeTopicPartitionsResponse()
         pace = Pace()
         for name in ordered:
@@ -125,7 +125,7 @@ def _within(cursor: Cursor, wanted: list[str]) -> bool:
 
 
 def _sorted(names: list[str]) -> Slices[list[str]]:
-    """Runs are sorted one by one, then merged."""
+    """Sort names in slices: runs are sorted one by one, then merged."""
     runs = []
     for at in range(0, len(names), _RUN):
         if at:

@@ -1,11 +1,10 @@
 """Fetch: reply at once, when enough bytes were appended, or after the client's maximum wait.
 
-Records are read in fetch_reader.py, on threads if they are not in the page cache; mostly the answer
-is there in the same call. A waiting Fetch uses no CPU: appends count their bytes to it,
-and a timer of the event loop ends it. Those that have waited enough are answered in turns
-(`turns`), in the order in which they began to wait. Sessions (KIP-227) are declined with session
-id 0, so every Fetch names all its partitions.
-Source: Kafka's `DelayedFetch` and `FetchManager`.
+Records are read in fetch_reader.py, on threads if they are not in the page cache; most requests are
+answered in the same call. A waiting Fetch uses no CPU: appends count their bytes for it, and a
+timer of the event loop ends it. Requests that have waited enough are answered in turns (`turns`),
+in the order in which they began to wait. Sessions (KIP-227) are declined with session id 0, so
+every Fetch names all its partitions. Source: Kafka's `DelayedFetch` and `FetchManager`.
 """
 
 import asyncio
@@ -33,7 +32,8 @@ from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import TURN_S, Slices, Work
 
 LEADERS_SINCE: Final = 16
-"""From this version on, an answer names the leader where the client asked another one (KIP-951)."""
+"""From this version on, an answer names the leader when the client sent the request to another node
+(KIP-951)."""
 
 _ANOTHER_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -41,7 +41,7 @@ _FULL_FETCH: Final = (0, -1)
 """Session epochs of requests that name all partitions: 0 opens a session, -1 needs none."""
 
 MAX_WAIT_MS: Final = 5 * 60_000
-"""Longest wait, whatever the request says: a waiting Fetch does not learn that its client has
+"""Longest wait, whatever the request says: a waiting Fetch goes on when its client has
 disconnected. Clients wait for half a second by default, and at most for their request timeout."""
 
 
@@ -65,7 +65,7 @@ class FetchHandler:
     def handle(
         self, request: FetchRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """The response, or None if it has to wait or logs have to be opened first."""
+        """Return the response, or None if it has to wait or logs have to be opened first."""
         if request.session_epoch not in _FULL_FETCH:
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if caller.api_version >= BY_ID_SINCE:
@@ -84,7 +84,7 @@ class FetchHandler:
         return None
 
     def _fill_in_names(self, request: FetchRequest) -> Slices[None]:
-        """The names of topics that are given by id; an unknown one has none."""
+        """Set the names of topics that are given by id; an unknown topic keeps none."""
 
         def fill_in(wanted: FetchTopic) -> None:
             topic = self._topics_by_id.get(wanted.topic_id)
@@ -112,7 +112,7 @@ class FetchHandler:
             raise
 
     async def close(self) -> None:
-        """Answer all waiting requests with what is there; later ones do not wait."""
+        """Answer all waiting requests with the records present; later requests do not wait."""
         self._closing = True
         for waiting in self.waiting:
             waiting.changed()
@@ -134,7 +134,7 @@ class FetchHandler:
         return (yield from self._answer(result, caller))
 
     def _answer(self, result: ReadResult, caller: Caller) -> Slices[FetchResponse]:
-        """The response; it names the leader of partitions where the client asked another one."""
+        """Make the response, with the leader of partitions where the client assumed another."""
         response = result.response
         if not result.failed or caller.api_version < LEADERS_SINCE:
             return response
@@ -180,7 +180,7 @@ class FetchHandler:
     def finish_read(
         self, waiting: "WaitingFetch", reads: Reads, job: FileJob[Found]
     ) -> Slices[FetchResponse]:
-        """The rest of `finish`, when the job is done."""
+        """Do the rest of `finish`, when the job is done."""
         try:
             return (yield from self._finished(waiting, reads, job.result()))
         except Exception as error:  # noqa: BLE001  # as above
@@ -203,10 +203,10 @@ class FetchHandler:
 
 class _State(Enum):
     READING = auto()
-    """It reads and counts appends meanwhile; whether it has to wait is not known yet."""
+    """Being read, while appends are counted; may have to wait afterwards."""
     WAITING = auto()
     WOKEN = auto()
-    """It has waited, or need not wait."""
+    """Has waited, or need not wait."""
 
 
 class WaitingFetch:
@@ -230,7 +230,7 @@ class WaitingFetch:
         self.request = request
         self.caller = caller
         self.partitions = 0
-        """How many it names."""
+        """Number of partitions in the request."""
         self._handler = handler
         self._reply_to = reply_to
         self._missing = 0
@@ -244,7 +244,7 @@ class WaitingFetch:
         return request.max_wait_ms > 0 and request.min_bytes > 0 and bool(request.topics)
 
     def watch(self, partition: TopicPartition) -> None:
-        """Count what is appended from now on, if this may wait for it."""
+        """Count the bytes appended from now on, if this request may wait for them."""
         if not self.may_wait:
             return
         self._watched.append(partition)
@@ -259,7 +259,7 @@ class WaitingFetch:
                 yield
 
     def wait(self, missing: int, partitions: int) -> None:
-        """Wait for `missing` bytes, less those appended while the partitions were read."""
+        """Wait for `missing` bytes, less the bytes appended while the partitions were read."""
         self.partitions = partitions
         self._missing += missing
         if self._state is _State.WOKEN or self._missing <= 0:
@@ -275,7 +275,7 @@ class WaitingFetch:
             self._wake()
 
     def changed(self) -> None:
-        """The topic was deleted, the server closes, or the time is up."""
+        """End the wait: the topic was deleted, the server closes, or the time is up."""
         if self._state is _State.WAITING:
             self._wake()
         self._state = _State.WOKEN
@@ -290,7 +290,7 @@ class WaitingFetch:
         self._continue(Work(self._handler.finish(self)))
 
     def read(self, reads: Reads, job: FileJob[Found]) -> None:
-        """The job that `FetchHandler.finish` has begun is done."""
+        """Take the result of the job that `FetchHandler.finish` has begun."""
         work = Work(self._handler.finish_read(self, reads, job))
         self._handler.turns.first(lambda: self._continue(work))
 

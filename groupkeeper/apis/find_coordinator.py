@@ -1,6 +1,6 @@
-"""FindCoordinator: this node coordinates every group, but for those of partitions it cannot serve.
+"""FindCoordinator: names this node for every group, except for partitions that it cannot serve.
 
-Transactions are refused so that each client fails at once and says why (docs/clients.md).
+Transactions are refused so that each client fails at once with the reason (docs/clients.md).
 Source: Kafka's `KafkaApis.handleFindCoordinatorRequest`; KIP-699 (several keys).
 """
 
@@ -31,7 +31,7 @@ MAX_KEYS_ASKED: Final = 100_000
 """How many groups one request may name; more are INVALID_REQUEST."""
 
 SHOWN_SINCE: Final = 3
-"""Clients that send this version or a later one end with any error, and show it."""
+"""Clients that send this version or a later one stop at any error, and show it."""
 
 _ERRORS: Final = {
     KEY_TYPE_GROUP: ErrorCode.NONE,
@@ -52,7 +52,7 @@ class FindCoordinatorHandler:
     def handle(
         self, request: FindCoordinatorRequest, caller: Caller, reply_to: ReplyTo
     ) -> FindCoordinatorResponse:
-        """One result per key from v4 on, a single one before."""
+        """Return one result per key from v4 on, a single one before."""
         error, message = _refusal(request.key_type, caller)
         if len(request.coordinator_keys) > MAX_KEYS_ASKED:
             error, message = ErrorCode.INVALID_REQUEST, f"at most {MAX_KEYS_ASKED} keys"
@@ -87,7 +87,7 @@ class FindCoordinatorHandler:
         )
 
     def _absence(self, group_id: str) -> Refusal | None:
-        """As a Kafka cluster answers for a partition without a leader, and words."""
+        """Answer as a Kafka cluster does for a partition without a leader, with words."""
         driver = self._group_partitions.of(group_id)
         if not driver.is_unserved:
             return None

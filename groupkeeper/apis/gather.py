@@ -1,4 +1,4 @@
-"""One request that several steps answer: split it, and gather their replies into one response."""
+"""Splits one request into parts for several steps, and gathers their replies into one response."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 
 def cut(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """Parts of a sequence."""
+    """Cut a sequence into parts."""
     for at in range(0, len(items), size):
         yield items[at : at + size]
 
 
 def cut_topics(topics: Iterable[Any]) -> Iterator[tuple[Any, list[Any], bool]]:
-    """Each topic with up to PART_PARTITIONS of its partitions; True: it goes on."""
+    """Yield each topic with up to PART_PARTITIONS partitions; True: more of it follow."""
     for topic in topics:
         if len(topic.partitions) <= PART_PARTITIONS:
             yield topic, topic.partitions, False
@@ -40,7 +40,7 @@ class Gather:
         self._missing = parts
 
     def part(self, take: Callable[[Response], None]) -> "PartReply":
-        """A reply token for one part, which passes the reply to `take`."""
+        """Return a reply token for one part, which passes the reply to `take`."""
         return PartReply(self, take)
 
     def arrived(self) -> None:
@@ -83,7 +83,7 @@ class MappedReply:
 def part_replies(
     reply_to: ReplyTo, parts: int, whole: Callable[[list[Any]], Response]
 ) -> list[PartReply]:
-    """A token for each part. The response is the first error, or `whole` of the replies."""
+    """Return a token for each part. The response is the first error, or `whole` of the replies."""
     replies: list[Any] = [None] * parts
 
     def response() -> Response:
@@ -95,7 +95,7 @@ def part_replies(
 
 # Any: messages of one API.
 async def ask(handle: Handler, request: Any, caller: Caller, turns: Turns) -> Any:
-    """The response to a request that comes from no connection."""
+    """Return the response to a request that comes from no connection."""
     reply_to = Awaited()
     answer = handle(request, caller, reply_to)
     if isinstance(answer, Generator):

@@ -1,7 +1,7 @@
-"""JoinGroup and Heartbeat, and what handlers of other group APIs have in common.
+"""JoinGroup and Heartbeat, and the common part of the handlers of other group APIs.
 
-A request for one group goes to the group's partition. What is too much for one step, or names
-several groups, is split into parts, and other work can run between two parts.
+A request for one group goes to the group's partition. A request that is too large for one step, or
+names several groups, is split into parts, and other work can run between two parts.
 """
 
 from typing import Any

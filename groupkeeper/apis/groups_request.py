@@ -1,4 +1,4 @@
-"""Requests for several groups: split into batches, one step each, whose replies are put together.
+"""Splits requests for several groups into batches, one step each, and puts their replies together.
 
 Operators name a hundred thousand groups in one request, and two bytes of a request may take two
 hundred kilobytes of response. So no group is looked up twice, a batch is about a millisecond of
@@ -33,9 +33,10 @@ BATCH_GROUPS: Final = 100
 BATCH_ITEMS: Final = 1_000
 """About how many members or topics one step looks up."""
 SLICE_CHARACTERS: Final = 4_000
-"""How many characters of group ids are hashed in one slice, with `ITEM_CHARACTERS` each more."""
+"""How many characters of group ids are hashed in one slice; each id counts `ITEM_CHARACTERS`
+more."""
 ITEM_CHARACTERS: Final = 20
-"""What an item takes without its id, as characters."""
+"""Work for an item without its id, in characters."""
 SHARDS: Final = 64
 """How many dictionaries share the keys of a request."""
 PER_GROUP: Final = 50
@@ -45,48 +46,48 @@ _log = Logger("groups")
 
 
 class BatchedApi(Protocol):
-    """What differs between APIs that name several groups."""
+    """The differences between APIs that name several groups."""
 
     name: str
     items: list[Any]
-    """Groups, as they are in the request. `GroupsRequest` empties the list."""
+    """The groups of the request. `GroupsRequest` empties the list."""
     repeats: bool
     """Whether a group that is repeated has a result for each time."""
 
     def key(self, at: int) -> Hashable:
-        """Items with the same key have the same result."""
+        """Return the key of an item; items with the same key have the same result."""
 
     def group_id(self, item: Any) -> str: ...
 
     def excess(self, item: Any) -> tuple[str, int] | None:
-        """The limit that the item exceeds."""
+        """Return the limit that the item exceeds, if any."""
 
     def weight(self, item: Any, driver: PartitionDriver) -> int:
-        """About how many members or topics its result has."""
+        """Estimate how many members or topics the result has."""
 
     def parts(self, item: Any) -> Sequence[Any]:
-        """The item, or its parts if it is too large for one step."""
+        """Return the item, or its parts if it is too large for one step."""
         return (item,)
 
     def joined(self, results: Sequence[Any]) -> Any:
-        """The result of an item, from those of its parts."""
+        """Join the results of an item's parts."""
         [result] = results
         return result
 
     def request(self, items: list[Any]) -> Any:
-        """The request to the groups' partition."""
+        """Make the request to the groups' partition."""
 
     def results(self, reply: Any) -> Sequence[Any]:
-        """The results in its reply, one per item."""
+        """Return the results in the reply, one per item."""
 
     def size(self, result: Any, driver: PartitionDriver) -> int:
-        """Approximate bytes of the result, for a group of this driver."""
+        """Estimate the bytes of the result, for a group of this driver."""
 
     def refused(self, error: ErrorCode, item: Any) -> Any:
-        """A result with an error."""
+        """Make a result with an error."""
 
     def whole(self, results: list[Any]) -> Response:
-        """The response with one result per item."""
+        """Make the response with one result per item."""
 
 
 class BatchedByGroupId(BatchedApi):
@@ -113,7 +114,7 @@ class _Batch:
     """Items, or parts of them."""
     indexes: "array[int]" = field(default_factory=lambda: array("l"))
     parts: "array[int]" = field(default_factory=lambda: array("l"))
-    """Where their results go: the index of the item, and which of its parts it is."""
+    """Places of their results: the index of the item, and of the part within it."""
     weight: int = 0
 
     def add(self, item: Any, index: int, part: int, weight: int) -> None:
@@ -128,7 +129,7 @@ class _Batch:
 
 
 class _Numbers:
-    """Numbers of keys, in the order in which they are seen first."""
+    """Numbers keys in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -141,7 +142,7 @@ class _Numbers:
         return number
 
     def free(self) -> Slices[None]:
-        """At once it takes long, too."""
+        """Free the keys in slices: to free all at once takes too long."""
         shards = self._shards
         while shards:
             if len(shards.pop()) * SHARDS > BATCH_ITEMS:
@@ -151,7 +152,7 @@ class _Numbers:
 class GroupsRequest:
     """A request for several groups under way.
 
-    Numbers are in arrays, which a garbage collection does not look at. Every item is held in one
+    Numbers are in arrays, which a garbage collection does not visit. Every item is held in one
     place only, and freed with its batch: to free a hundred thousand at once takes 10 ms.
     """
 
@@ -160,13 +161,13 @@ class GroupsRequest:
         self._group_partitions = group_partitions
         self._caller = caller
         self._times = array("l")
-        """How often the response has the result of each distinct item."""
+        """Number of times that the response has the result of each distinct item."""
         self._order = array("l")
         """Index of the distinct item, for every result of the response."""
         self._results: list[Any] = []
-        """Of the distinct items."""
+        """Results of the distinct items."""
         self._in_parts: dict[int, list[Any]] = {}
-        """The results so far of items in parts, by index."""
+        """Results so far of items in parts, by index."""
         self._bytes = 0
         self._reported = False
 
@@ -218,7 +219,7 @@ class GroupsRequest:
     def _place(
         self, batches: list[_Batch], unfinished: dict[PartitionDriver, _Batch], item: Any
     ) -> int:
-        """Add an item to a batch of its partition; the work in characters."""
+        """Add an item to a batch of its partition; return the work in characters."""
         api, index = self._api, len(self._results)
         self._results.append(None)
         excess = api.excess(item)
@@ -253,7 +254,7 @@ class GroupsRequest:
                 self._results[index] = fitting
 
     def _fitting(self, size: int, item: Any, result: Any) -> Any:
-        """The result, or an error if the response is full."""
+        """Return the result, or an error if the response is full."""
         if self._bytes + size > MAX_ANSWER_BYTES and len(self._order) > 1:
             self._report("max_answer_bytes", MAX_ANSWER_BYTES)
             return self._api.refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, item)

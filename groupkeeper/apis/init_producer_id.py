@@ -1,4 +1,4 @@
-"""InitProducerId: allocate producer ids, none of them twice, not even after a crash.
+"""InitProducerId: allocates producer ids, none twice, not even after a crash.
 
 Sequences are checked in producers.py. Transactional ids are refused.
 Source: KIP-98, KIP-360; Kafka's `TransactionCoordinator.handleInitProducerId`.
@@ -58,7 +58,7 @@ class InitProducerIdHandler:
 
 
 def _check(request: InitProducerIdRequest) -> ErrorCode | None:
-    """An error, or None. A producer that sends its old id and epoch gets a new id, as in Kafka."""
+    """Return an error, or None. A producer's old id and epoch bring a new id, as in Kafka."""
     if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
         return ErrorCode.INVALID_REQUEST
     if request.transactional_id is None:

@@ -1,4 +1,4 @@
-"""LeaveGroup: members leave, very many of them in parts.
+"""LeaveGroup: removes members, very many of them in parts.
 
 Source: Kafka's `GroupMetadataManager.classicGroupLeave`; KIP-345 (several members).
 """
@@ -30,7 +30,7 @@ class LeaveGroupHandler(GroupHandler):
     def handle(
         self, request: LeaveGroupRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[None] | LeaveGroupResponse | None:
-        """Each part of a request is a cause of the rebalance."""
+        """Let the group's partition answer, in parts; each part is a cause of the rebalance."""
         if len(request.members) > MAX_LEAVING:
             limit_reached(_log, "max_leaving", MAX_LEAVING, "LeaveGroup", caller)
             return LeaveGroupResponse(error_code=ErrorCode.INVALID_REQUEST)

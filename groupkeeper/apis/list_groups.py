@@ -22,7 +22,7 @@ from groupkeeper.turns import Slices
 PART_GROUPS: Final = 500
 """How many groups are listed in one step."""
 PART_NAMES: Final = 2_000
-"""How many names of a filter are looked through in one slice."""
+"""How many names of a filter are checked in one slice."""
 
 _STATES = frozenset(state.lower() for state in GroupState)
 _TYPES = frozenset(["classic"])
@@ -36,9 +36,9 @@ class ListGroupsHandler(GroupHandler):
     def handle(
         self, request: ListGroupsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """A partition that cannot answer now makes the response an error, instead of a list with
-        gaps. An unserved one is left out, as in Kafka: clients would retry for ever. Metadata of
-        `__consumer_offsets` says which partitions these are.
+        """List the groups of all partitions. A partition that cannot answer now makes the response
+        an error, instead of a list with gaps. An unserved one is left out, as in Kafka: clients
+        would retry for ever. Metadata of `__consumer_offsets` shows these partitions.
 
         A group that is created meanwhile may be missing.
         """
@@ -74,7 +74,7 @@ def _whole(replies: list[ListGroupsResponse]) -> ListGroupsResponse:
 
 
 def _filter(names: list[str], known: frozenset[str]) -> Slices[list[str]]:
-    """Of very many names, those that can match; never empty, as an empty filter matches all."""
+    """Return the names that can match; never empty, as an empty filter matches all."""
     if len(names) <= PART_NAMES:
         return names
     found = set[str]()

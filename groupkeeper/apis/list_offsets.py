@@ -44,7 +44,7 @@ _NAMES_SINCE: Final = {
     EARLIEST_LOCAL_TIMESTAMP: 8,
     LATEST_TIERED_TIMESTAMP: 9,
 }
-"""Negative timestamps are names; each is known since this version."""
+"""First version of each negative timestamp, which stands for a position."""
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class ListOffsetsHandler:
     def handle(
         self, request: ListOffsetsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """The response, or None if logs have to be opened or searched first."""
+        """Return the response, or None if logs have to be opened or searched first."""
         version = caller.api_version
         return self._log_opener.answer(
             request.topics,
@@ -185,7 +185,7 @@ def _fill(
 
 
 def _end(partition: TopicPartition, name: int) -> int:
-    """The offset that a negative timestamp names, or -1."""
+    """Return the offset that a negative timestamp stands for, or -1."""
     if name == LATEST_TIMESTAMP:
         return _bounds(partition)[1]
     if name in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
@@ -194,13 +194,14 @@ def _end(partition: TopicPartition, name: int) -> int:
 
 
 def _bounds(partition: TopicPartition) -> tuple[int, int]:
-    """First and next offset; partitions of the group topic may have no log yet."""
+    """Return first and next offset; partitions of the group topic may have no log yet."""
     log = partition.log
     return (0, 0) if log is None else (log.start_offset, log.next_offset)
 
 
 def _old_style(partition: TopicPartition, wanted: ListOffsetsPartition) -> list[int]:
-    """Version 0: offsets where reading may start, newest first, at most `max_num_offsets`.
+    """Return the offsets of version 0, at which reading may start, newest first, at most
+    `max_num_offsets`.
 
     Kafka lists segments by the age of their files; here it is the end of the log, its start,
     or the offset of the timestamp.

@@ -1,9 +1,8 @@
-"""Metadata: the broker and the topics; creates missing topics if that is allowed.
+"""Metadata: describes the broker and the topics; creates missing topics if that is allowed.
 
-One broker leads all partitions and is their only replica. Those of `__consumer_offsets` that it
-cannot serve have no leader, as in a Kafka cluster when no replica is there.
-Source: Kafka's `KafkaApis.handleTopicMetadataRequest`; KIP-204 (creation), KIP-430 (operations),
-KIP-516 (ids).
+One broker leads all partitions and is their only replica. Partitions of `__consumer_offsets` that
+it cannot serve have no leader, as in a Kafka cluster without a live replica. Source: Kafka's
+`KafkaApis.handleTopicMetadataRequest`; KIP-204 (creation), KIP-430 (operations), KIP-516 (ids).
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -33,7 +32,7 @@ from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 Unserved = Callable[[], Collection[int]]
-"""Which partitions of `__consumer_offsets` have no leader now."""
+"""Returns the partitions of `__consumer_offsets` that have no leader now."""
 
 NO_LEADER: Final = -1
 
@@ -42,7 +41,7 @@ _NULL_MEANS_ALL_SINCE: Final = 1
 _CREATION_CAN_BE_FORBIDDEN_SINCE: Final = 4
 _LIMIT_REACHED: Final = ErrorCode.POLICY_VIOLATION
 _IDS_SINCE: Final = 12
-"""Versions 10 and 11 have the field, but brokers refuse ids in it."""
+"""First version with ids: versions 10 and 11 have the field, but brokers refuse ids in it."""
 
 # Bit n stands for Kafka's AclOperation n; without an authorizer all operations of the resource are
 # allowed.
@@ -68,7 +67,7 @@ class MetadataHandler:
     def handle(
         self, request: MetadataRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """The response, or None if topics have to be created first."""
+        """Return the response, or None if topics have to be created first."""
         version = caller.api_version
         if _asks_for_all(request, version):
             topics = yield from self._each(list(self._catalog.by_name.values()), self._topic)
@@ -99,7 +98,7 @@ class MetadataHandler:
         return [name for name in names if name is not None]
 
     def _missing_name(self, topic: MetadataRequestTopic) -> str | None:
-        """The name of a missing topic that can be created, or None."""
+        """Return the name of a missing topic that can be created, or None."""
         name = topic.name
         if name is None or topic.topic_id != _NO_ID or name in self._catalog.by_name:
             return None
@@ -132,7 +131,7 @@ class MetadataHandler:
     def _new_topics(
         self, names: Iterable[str], partitions: int, refused: dict[str, ErrorCode]
     ) -> Slices[list[Topic]]:
-        """As many as the server's limits allow."""
+        """Make the new topics, as many as the server's limits allow."""
         capacity = self._admin.capacity()
         new = []
 
@@ -169,7 +168,7 @@ class MetadataHandler:
         )
 
     def _found(self, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
-        """The topic of this name or id, or an error."""
+        """Return the topic of this name or id, or an error."""
         # As in Kafka, a name beside an id is ignored: the Java client sends "".
         if wanted.name is None or wanted.topic_id != _NO_ID:
             topic = self._catalog.by_id.get(wanted.topic_id)
@@ -202,7 +201,7 @@ class MetadataHandler:
     def _each(
         self, items: Iterable[Item], answer: Callable[[Item], MetadataResponseTopic]
     ) -> Slices[list[MetadataResponseTopic]]:
-        """`answer(item)` of every item, with enough shared partitions for it."""
+        """Return `answer(item)` of every item, with enough shared partitions for it."""
         pace = Pace()
         topics = []
         for item in items:
@@ -251,7 +250,7 @@ def _distinct(topics: Iterable[MetadataRequestTopic]) -> Slices[list[MetadataReq
 
 
 def _have_ids(wanted: Iterable[MetadataRequestTopic]) -> Slices[bool]:
-    """Whether any of them is identified by more than its name."""
+    """Return whether any topic is identified by more than its name."""
     ids = yield from each(wanted, lambda topic: topic.name is None or topic.topic_id != _NO_ID)
     return any(ids)
 

@@ -1,12 +1,12 @@
-"""APIs of what this server does not have: SASL, transactions, access control, KIP-848's groups.
+"""APIs of features that this server does not have: SASL, transactions, access control, KIP-848's
+groups.
 
-They are advertised and answered, as by a broker on which these are switched off: without them a
-client waits, or says something else. A line names who wants SASL or the consumer protocol, and what
-to set instead.
-Source: Kafka's `KafkaApis.handleSaslHandshakeRequest` and `handleSaslAuthenticateRequest`, which a
-listener without SASL comes to, and `handleConsumerGroupHeartbeat`;
-`TransactionCoordinator.handleListTransactions`, `handleDescribeTransactions`;
-`AclApis.handleDescribeAcls`.
+They are advertised and answered, as by a broker on which these features are off: without them
+clients wait, or show a misleading error. A log line names the client that wants SASL or the
+consumer protocol, and the setting to use instead. Source: Kafka's
+`KafkaApis.handleSaslHandshakeRequest` and `handleSaslAuthenticateRequest`, which a listener without
+SASL uses, and `handleConsumerGroupHeartbeat`; `TransactionCoordinator.handleListTransactions`,
+`handleDescribeTransactions`; `AclApis.handleDescribeAcls`.
 """
 
 from typing import Final
@@ -43,7 +43,7 @@ WANTED: Final = (
     "set security.protocol=PLAINTEXT"
 )
 AFTER: Final = "SaslAuthenticate request received after successful authentication"
-"""Kafka's words: a listener without SASL takes every client for authenticated."""
+"""Kafka's words: a listener without SASL treats every client as authenticated."""
 MESSAGE: Final = "The consumer protocol (KIP-848) is not served: set group.protocol=classic."
 NO_AUTHORIZER: Final = "No Authorizer is configured on the broker"
 
@@ -63,7 +63,7 @@ class NotServed:
     def __init__(self) -> None:
         self._seldom = Seldom()
         self._told = WeakSet[Link]()
-        """Connections of librdkafka that have had the words about the consumer protocol."""
+        """Connections of librdkafka that were sent the message about the consumer protocol."""
 
     def sasl_handshake(
         self, request: SaslHandshakeRequest, caller: Caller, reply_to: ReplyTo
@@ -93,14 +93,14 @@ class NotServed:
     def list_transactions(
         self, request: ListTransactionsRequest, caller: Caller, reply_to: ReplyTo
     ) -> ListTransactionsResponse:
-        """None. Patterns are not looked at; states that do not exist are named, as in Kafka."""
+        """List no transactions. Patterns are ignored; unknown states are repeated, as in Kafka."""
         unknown = {each: None for each in request.state_filters if each not in _STATES}
         return ListTransactionsResponse(unknown_state_filters=list(unknown))
 
     def describe_transactions(
         self, request: DescribeTransactionsRequest, caller: Caller, reply_to: ReplyTo
     ) -> DescribeTransactionsResponse:
-        """TRANSACTIONAL_ID_NOT_FOUND for each."""
+        """Answer TRANSACTIONAL_ID_NOT_FOUND for each id."""
         return DescribeTransactionsResponse(
             transaction_states=mapped(_no_transaction, request.transactional_ids)
         )
@@ -108,12 +108,13 @@ class NotServed:
     def consumer_group_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, reply_to: ReplyTo
     ) -> ConsumerGroupHeartbeatResponse:
-        """UNSUPPORTED_VERSION for everybody; for librdkafka from the second time on. Kafka's answer
-        has no message.
+        """Answer UNSUPPORTED_VERSION, to librdkafka from its second request on. Kafka's answer has
+        no message.
 
-        librdkafka waits for a broker that has the API, and says nothing meanwhile. It ends with
-        every error but TOPIC_AUTHORIZATION_FAILED, and shows the message of that one alone. So it
-        gets that first, which the application reads as an error of its consumer, and then ends.
+        librdkafka waits for a broker that has the API, without a word. It stops at every error but
+        TOPIC_AUTHORIZATION_FAILED, and shows the message of that one alone. So that error is its
+        first answer, which the application gets as an error of its consumer; the second one stops
+        it.
         """
         peer = caller.peer
         if times := self._seldom.due((peer.host, peer.client_id)):
@@ -134,5 +135,5 @@ def _no_transaction(transactional_id: str) -> TransactionState:
 
 
 def _is_librdkafka(peer: Peer) -> bool:
-    """Libraries that are built on it give its name in their version."""
+    """Whether it is librdkafka, or a library built on it, whose version names librdkafka."""
     return "rdkafka" in peer.software_name or "rdkafka" in peer.software_version

@@ -1,4 +1,4 @@
-"""OffsetCommit: unknown topics and partitions are refused, the group commits the rest.
+"""OffsetCommit: refuses unknown topics and partitions, and lets the group commit the rest.
 
 Source: Kafka's `KafkaApis.handleOffsetCommitRequest`.
 """
@@ -30,7 +30,7 @@ class OffsetCommitHandler(GroupHandler):
     def handle(
         self, request: OffsetCommitRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None] | None:
-        """Unknown topics and partitions are refused; the group is asked only if others remain."""
+        """Refuse unknown topics and partitions; the group's partition handles the rest, if any."""
         known = all_known(request.topics, self._partition_count, PART_PARTITIONS)
         if known and caller.api_version > 0 and request.topics:
             self.forward(request, caller, reply_to)

@@ -1,4 +1,4 @@
-"""OffsetDelete: unknown topics and partitions are refused, the group deletes the rest.
+"""OffsetDelete: refuses unknown topics and partitions, and lets the group delete the rest.
 
 Source: Kafka's `KafkaApis.handleOffsetDeleteRequest`; KIP-496.
 """
@@ -30,7 +30,7 @@ class _Part:
     """Some of the offsets that an OffsetDelete names."""
 
     continues: bool
-    """Its first topic is the last one of the part before."""
+    """The first topic is also the last one of the part before."""
     known: list[OffsetDeleteRequestTopic]
     refused: list[OffsetDeleteResponseTopic]
     """Results of unknown topics and partitions."""
@@ -46,7 +46,8 @@ class OffsetDeleteHandler(GroupHandler):
     def handle(
         self, request: OffsetDeleteRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[None]:
-        """The group is asked in any case, as its error is the response to the whole request.
+        """Let the group's partition answer in any case, as its error is the response to the whole
+        request.
 
         Very many offsets are deleted in parts; a member that joins meanwhile may keep some.
         """

@@ -1,8 +1,7 @@
 """OffsetFetch, in two forms: one group up to version 7, a list of groups from 8 on (KIP-709).
 
 The core answers the newer form. Errors are per group from version 8 on, per response in versions 2
-to 7, and per partition before.
-Source: Kafka's `KafkaApis.handleOffsetFetchRequest`.
+to 7, and per partition before. Source: Kafka's `KafkaApis.handleOffsetFetchRequest`.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -61,7 +60,7 @@ class OffsetFetchHandler(GroupHandler):
 
 @dataclass(slots=True)
 class OffsetFetch(BatchedApi):
-    """How OffsetFetch is split into batches."""
+    """Splits OffsetFetch into batches."""
 
     items: list[OffsetFetchRequestGroup]
     require_stable: bool
@@ -69,7 +68,7 @@ class OffsetFetch(BatchedApi):
     name: str = "OffsetFetch"
 
     def key(self, at: int) -> Hashable:
-        """Only requests for all offsets of a group are compared."""
+        """Return a key for requests for all offsets of a group; other requests are not compared."""
         item = self.items[at]
         return item.group_id if item.topics is None else at
 
@@ -85,7 +84,7 @@ class OffsetFetch(BatchedApi):
         return None
 
     def weight(self, item: OffsetFetchRequestGroup, driver: PartitionDriver) -> int:
-        """A partition counts a thirtieth of a topic."""
+        """Return the work; a partition counts a thirtieth of a topic."""
         sizes: Iterable[int]
         if item.topics is not None:
             sizes = (len(topic.partition_indexes) for topic in item.topics)
@@ -95,7 +94,7 @@ class OffsetFetch(BatchedApi):
         return sum(1 + size // 30 for size in sizes)
 
     def parts(self, item: OffsetFetchRequestGroup) -> Sequence[OffsetFetchRequestGroup]:
-        """Some topics at a time; a later part may have offsets that were committed meanwhile."""
+        """Cut the topics into parts; a later part may have offsets committed meanwhile."""
         topics, most = item.topics, PART_TOPICS
         if topics is None or len(topics) <= most:
             return (item,)
@@ -124,7 +123,7 @@ class OffsetFetch(BatchedApi):
 
 
 def groups_asked(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
-    """The groups of a request, in the newer form."""
+    """Return the groups of a request, in the newer form."""
     if version >= 8:
         return request.groups
     return [OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)]
@@ -133,7 +132,7 @@ def groups_asked(request: OffsetFetchRequest, version: int) -> list[OffsetFetchR
 def flat_reply(
     request: OffsetFetchRequest, version: int, group: OffsetFetchResponseGroup
 ) -> OffsetFetchResponse:
-    """The older form of one group's answer."""
+    """Make the older form of one group's answer."""
     if version == 0:  # offsets in ZooKeeper
         return _on_every_partition(request, ErrorCode.UNSUPPORTED_VERSION)
     if group.error_code and version == 1:

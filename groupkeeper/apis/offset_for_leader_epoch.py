@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: the end offset of an epoch, by which consumers detect a truncated log.
+"""OffsetForLeaderEpoch: returns end offsets of epochs, by which consumers detect a truncated log.
 
 Epochs are looked up in leader_epochs.py. Source: Kafka's
 `ReplicaManager.lastOffsetForLeaderEpoch`; KIP-101, KIP-320.
@@ -35,7 +35,7 @@ class OffsetForLeaderEpochHandler:
     def handle(
         self, request: OffsetForLeaderEpochRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """The response, or None if logs have to be opened first."""
+        """Return the response, or None if logs have to be opened first."""
         return self._log_opener.answer(
             request.topics,
             lambda topic: ((topic.topic, wanted.partition) for wanted in topic.partitions),

@@ -1,7 +1,7 @@
-"""A short cut of Produce for what is sent most often: one batch for one partition, which can be
-appended as it is, now.
+"""Short cut of Produce for the most frequent request: one batch for one partition, which can be
+appended unchanged and at once.
 
-What it does not take, errors among it, goes the way of produce.py, which answers it.
+All other requests, and all errors, are handled by produce.py.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ BY_ID_SINCE: Final = 13
 """From this version on, topics are given by id (KIP-516)."""
 
 Run = list[tuple[ProduceRequest, PendingAppend, ReplyTo]]
-"""Requests that are appended together, and where their answers go."""
+"""Requests that are appended together, and the reply tokens of their answers."""
 
 
 class PlainProduce:
@@ -50,7 +50,7 @@ class PlainProduce:
     def handle_run(
         self, asked: Iterable[tuple[ProduceRequest, Caller, ReplyTo]]
     ) -> list[Response | None]:
-        """See `ProduceRun`: the batches are appended in one job."""
+        """Append the batches in one job: see `ProduceRun`."""
         appends, run = Appends(), Run()
         for request, caller, reply_to in asked:
             append = self.append_of(request, caller.api_version, appends)
@@ -65,18 +65,18 @@ class PlainProduce:
         return [None] * len(run)
 
     async def _answer_run(self, appends: Appends, run: Run) -> Response:
-        """As `_answer`, when the appends are done."""
+        """Answer as `_answer` does, when the appends are done."""
         await appends.wait()
         return _answer([self.response_of(request, append) for request, append, _ in run], run)
 
     def response_of(self, request: ProduceRequest, append: PendingAppend) -> Response:
-        """The response to a request whose only append is done."""
+        """Make the response to a request whose only append is done."""
         return response_of(request, [topic_answer(request.topic_data[0], [self._answer(append)])])
 
     def append_of(
         self, request: ProduceRequest, api_version: int, appends: Appends
     ) -> PendingAppend | None:
-        """The append of the request's only batch, which is checked; None: another way is needed."""
+        """Return the append of the only batch, checked; None if produce.py has to handle it."""
         if not _has_one(request, api_version):
             return None
         topic = request.topic_data[0]
@@ -100,7 +100,7 @@ class PlainProduce:
         return appends.add(partition, records, header)
 
     def _may_append(self, partition: TopicPartition, records: bytes | memoryview) -> bool:
-        """Whether a batch is appended now, and stored as it was sent."""
+        """Return whether a batch can be appended now, and stored as it was sent."""
         policy = partition.policy
         timestamp, in_doubt = policy.timestamps.expected(records, self._wall_ms())
         if in_doubt or policy.compacts or policy.timestamps.log_append_time:
@@ -111,7 +111,7 @@ class PlainProduce:
 
 
 def _has_one(request: ProduceRequest, api_version: int) -> bool:
-    """Whether the request as a whole is not refused, and has one partition."""
+    """Return whether the request as a whole is valid, and has one partition."""
     topics = request.topic_data
     return (
         len(topics) == 1
@@ -123,7 +123,7 @@ def _has_one(request: ProduceRequest, api_version: int) -> bool:
 
 
 def _fail_run(run: Run) -> Response:
-    """As `_answer`, after a bug, which has come before any answer."""
+    """Answer as `_answer` does, after a bug, which has come before any answer."""
     return _answer([failed_response(request) for request, _, _ in run], run)
 
 

@@ -1,10 +1,10 @@
-"""Produce: append the batches of a request to the logs of their partitions.
+"""Produce: appends the batches of a request to the logs of their partitions.
 
 Batches are checked in batches.py, their records, where that is necessary, in record_check.py,
-sequences of producers in producers.py; timestamps.py says which time is stored. Files are written
-on threads (appender.py); a request is mostly answered in the same call nevertheless. Acknowledged
-from the page cache, as in Kafka: with one replica, acks 1 and all are the same.
-Source: Kafka's `KafkaApis.handleProduceRequest` and `ReplicaManager.appendRecords`.
+sequences of producers in producers.py; timestamps.py decides which time is stored. Files are
+written on threads (appender.py); most requests are answered in the same call. Answers do not wait
+for the disk, as in Kafka: with one replica, acks 1 and all are the same. Source: Kafka's
+`KafkaApis.handleProduceRequest` and `ReplicaManager.appendRecords`.
 """
 
 from typing import Final
@@ -47,13 +47,13 @@ _BYTES: Final = 8 * 1024
 
 
 Sent = tuple[TopicPartition, PartitionProduceData]
-"""A partition and what was sent for it."""
+"""A partition and the data sent for it."""
 
 _Outcome = PartitionProduceResponse | PendingAppend
-"""What became of a batch: an answer, or an append that may be under way."""
+"""Outcome of a batch: an answer, or an append that may be under way."""
 
 Outcomes = list[tuple[TopicProduceData, list[_Outcome]]]
-"""Of all batches of a request, by topic."""
+"""Outcomes of all batches of a request, by topic."""
 
 _Answers = dict[int, PartitionProduceResponse]
 """Answers that are known, by the id of the request's object."""
@@ -76,7 +76,7 @@ class ProduceHandler:
     def handle(
         self, request: ProduceRequest, caller: Caller, reply_to: ReplyTo
     ) -> Response | Slices[Response | None] | None:
-        """The response, NO_REPLY for acks 0, or None if logs or the disk take their time."""
+        """Return the response, NO_REPLY for acks 0, or None if logs or the disk take their time."""
         appends = Appends()
         append = self._plain.append_of(request, caller.api_version, appends)
         if append is None:
@@ -121,7 +121,7 @@ class ProduceHandler:
         return (yield from self._answers(request, outcomes))
 
     def _fill_in_names(self, request: ProduceRequest) -> Slices[None]:
-        """The names of topics that are given by id; an unknown one has none."""
+        """Set the names of topics that are given by id; an unknown topic keeps none."""
 
         def fill_in(sent: TopicProduceData) -> None:
             topic = self._topics_by_id.get(sent.topic_id)
@@ -130,7 +130,7 @@ class ProduceHandler:
         yield from each(request.topic_data, fill_in)
 
     def _unready(self, request: ProduceRequest) -> Slices[tuple[list[TopicPartition], list[Sent]]]:
-        """Partitions to prepare before they are appended to, and batches with records to check."""
+        """Return partitions to prepare before the append, and batches with records to check."""
         unready: dict[TopicPartition, None] = {}
         to_check: list[Sent] = []
         now = self._wall_ms()
@@ -192,7 +192,7 @@ class ProduceHandler:
         timestamp: int,
         limits: Limits,
     ) -> bool:
-        """Whether to append without preparation; true if it will be refused anyway."""
+        """Return whether no preparation is needed; true also if the append will be refused."""
         if self._partitions.refuses_writes(partition):
             return True
         size = min(len(records or b""), self._message_max_bytes)
@@ -201,7 +201,7 @@ class ProduceHandler:
     async def _append_rest(
         self, request: ProduceRequest, appends: Appends, outcomes: Outcomes
     ) -> Response:
-        """The response of a request whose appends have begun."""
+        """Return the response of a request whose appends have begun."""
         await appends.wait()
         return await self._response_tasks.turns.run(self._answers(request, outcomes))
 
@@ -254,7 +254,7 @@ class ProduceHandler:
         api_version: int,
         appends: Appends,
     ) -> _Outcome:
-        """The append of a batch that can be stored. Raises Refused."""
+        """Return the append of a batch that can be stored. Raises Refused."""
         by_id = api_version >= BY_ID_SINCE
         if by_id and not topic.name:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -277,7 +277,7 @@ class ProduceHandler:
         return appends.add(partition, records, header)
 
     def _answers(self, request: ProduceRequest, outcomes: Outcomes) -> Slices[Response]:
-        """The response, when all appends are done."""
+        """Make the response, when all appends are done."""
         results = yield from each_within(
             outcomes,
             lambda outcome: outcome[1],
@@ -287,13 +287,13 @@ class ProduceHandler:
         return response_of(request, results)
 
     def _limit(self, partition: TopicPartition) -> int:
-        """The largest batch that its topic takes, in bytes."""
+        """Return the largest batch that the topic accepts, in bytes."""
         limit = partition.topic.max_message_bytes
         return self._message_max_bytes if limit is None else limit
 
 
 def _refusal(request: ProduceRequest, api_version: int) -> Refusal | None:
-    """Why the whole request is refused, or None. Every partition gets the refusal."""
+    """Return the refusal of the whole request, which every partition gets, or None."""
     if api_version < FIRST_VERSION:
         return Refusal(ErrorCode.UNSUPPORTED_VERSION)
     if request.acks not in (-1, 0, 1):

@@ -1,4 +1,4 @@
-"""The parts of an answer to Produce."""
+"""Makes the parts of an answer to Produce."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""SyncGroup: the leader's assignments, each member's in the response.
+"""SyncGroup: takes the leader's assignments, and returns each member's in the response.
 
 Source: Kafka's `GroupMetadataManager.classicGroupSync`.
 """
@@ -12,7 +12,7 @@ from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroup
 from groupkeeper.turns import Slices
 
 PART_ASSIGNMENTS: Final = 500
-"""How many assignments are looked through in one slice."""
+"""How many assignments are checked in one slice."""
 
 
 class SyncGroupHandler(GroupHandler):
@@ -21,7 +21,7 @@ class SyncGroupHandler(GroupHandler):
     def handle(
         self, request: SyncGroupRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[None] | None:
-        """Of very many assignments, those for ids that are no members are dropped first."""
+        """Let the partition answer; of very many assignments, unknown ids are dropped first."""
         if len(request.assignments) > PART_ASSIGNMENTS:
             return self._drop_strangers(request, caller, reply_to)
         self.forward(request, caller, reply_to)

@@ -48,7 +48,7 @@ from groupkeeper.topics.topics import Topics
 
 @dataclass
 class Dependencies:
-    """What handlers are made of. Those used by several rows are made by the first of them."""
+    """The objects that handlers are made of; the first row that uses a shared one makes it."""
 
     groups: GroupPartitions
     topics: Topics
@@ -77,38 +77,38 @@ class ApiRow(NamedTuple):
     key: ApiKey
     handler: MakeHandler
     long_answer: bool = False
-    """The answer may be far longer than the request: it is encoded in slices."""
+    """The answer may be far longer than the request, and is encoded in slices."""
 
 
 class Handling(Protocol):
-    """A handler's object."""
+    """An object that handles requests of one API."""
 
     @property
     def handle(self) -> Handler: ...
 
 
 def with_groups(make: Callable[[GroupPartitions], Handling]) -> MakeHandler:
-    """The handler of a class that takes the groups."""
+    """Make a handler of a class that takes the groups."""
     return lambda of: make(of.groups).handle
 
 
 def with_topics(make: Callable[[Topics], Handling]) -> MakeHandler:
-    """The handler of a class that takes the topics."""
+    """Make a handler of a class that takes the topics."""
     return lambda of: make(of.topics).handle
 
 
 def with_node(make: Callable[[Topics, Node], Handling]) -> MakeHandler:
-    """The handler of a class that takes the topics and the node."""
+    """Make a handler of a class that takes the topics and the node."""
     return lambda of: make(of.topics, of.node).handle
 
 
 def with_leaders(make: Callable[[Topics, Node, Unserved], Handling]) -> MakeHandler:
-    """The handler of a class that takes the same, and which partitions have no leader."""
+    """Make a handler of a class that takes topics, node, and partitions without leader."""
     return lambda of: make(of.topics, of.node, of.groups.unserved).handle
 
 
 def with_configs(make: Callable[[Topics, BrokerConfigs], Handling]) -> MakeHandler:
-    """The handler of a class that takes the topics and the configs of the broker."""
+    """Make a handler of a class that takes the topics and the configs of the broker."""
     return lambda of: make(of.topics, of.broker_configs).handle
 
 
@@ -168,15 +168,15 @@ TABLE: Final = (
 
 
 def handlers(of: Dependencies) -> dict[int, Handler]:
-    """The handler of each API, by its key."""
+    """Make the handler of each API, by its key."""
     return {row.key: row.handler(of) for row in TABLE}
 
 
 def run_of_produce(of: Dependencies) -> ProduceRun:
-    """What handles Produce requests that came together."""
+    """Return the handler of Produce requests that came together."""
     return PlainProduce(of.topics).handle_run
 
 
 def long_answers() -> frozenset[int]:
-    """The keys of the APIs with long answers."""
+    """Return the keys of the APIs with long answers."""
     return frozenset(row.key.value for row in TABLE if row.long_answer)

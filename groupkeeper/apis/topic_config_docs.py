@@ -1,6 +1,6 @@
 """Documentation of each topic config, for DescribeConfigs.
 
-Imported only when a client asks for it.
+Imported only when a client requests it.
 """
 
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 from groupkeeper.topics.configs import MAX_MESSAGE_BYTES
 
 NO_EFFECT: Final = "Stored and described, without effect on this server."
-"""Of all configs that are not in `DOCUMENTATION`."""
+"""Documentation of all configs that are not in `DOCUMENTATION`."""
 
 DOCUMENTATION: Final = {
     "cleanup.policy": "What happens to old messages: 'delete' applies retention.ms and "
