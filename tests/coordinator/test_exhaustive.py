@@ -7,8 +7,7 @@ parked is answered in the end, by time or by the closing of the partition.
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
+from tests.support.cases import each
 from tests.support.scene import FOUR, RANGE_RR, Call, Scene, in_state
 
 LEADER, FOLLOWER, STATIC, OFFLINE = FOUR
@@ -81,7 +80,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("state", "name", "who"), CASES)
+@each(CASES)
 def test_a_reply_or_a_parked_token(state: str, name: str, who: str) -> None:
     versions, ask = REQUESTS[name]
     for version in versions:

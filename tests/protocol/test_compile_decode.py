@@ -26,10 +26,11 @@ from groupkeeper.protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from groupkeeper.protocol.types import StructOf
-from tests.support.messages import all_cases, case_id, random_message
+from tests.support.cases import each
+from tests.support.messages import all_cases, random_message
 
 CASES = list(all_cases())
-every_case = pytest.mark.parametrize(("cls", "version"), CASES, ids=case_id)
+every_case = each(CASES)
 
 
 def body_of(cls: type, version: int, style: str = "plain", seed: int = 0) -> bytes:

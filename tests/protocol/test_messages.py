@@ -3,18 +3,17 @@
 import re
 from typing import Any
 
-import pytest
-
 from groupkeeper.protocol.compile_encode import Framing
 from groupkeeper.protocol.compiler import decoder, encoder
 from groupkeeper.protocol.message import Field, default_code, layout_of
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
-from tests.support.messages import STYLES, all_cases, case_id, random_message
+from tests.support.cases import each
+from tests.support.messages import STYLES, all_cases, random_message
 from tests.support.oracle import definition, oracle_body
 
 CASES = list(all_cases())
-CLASSES = [cls for api in APIS.values() for cls in (api.request_type, api.response_type)]
+CLASSES = [(cls,) for api in APIS.values() for cls in (api.request_type, api.response_type)]
 
 TWICE = {
     "[]OffsetFetchRequestTopic": "[]OffsetFetchRequestTopics",
@@ -23,7 +22,7 @@ TWICE = {
 }
 """Structs that Kafka defines again for later versions, with the same fields; here they are one."""
 
-every_case = pytest.mark.parametrize(("cls", "version"), CASES, ids=case_id)
+every_case = each(CASES)
 
 
 @every_case
@@ -49,7 +48,7 @@ def test_defaults_can_be_sent_in_every_version(cls: type, version: int) -> None:
     assert decoder(cls, version)(body, 0, len(body)) == cls()
 
 
-@pytest.mark.parametrize("cls", CLASSES, ids=case_id)
+@each(CLASSES)
 def test_a_class_has_the_fields_of_kafkas_definition(cls: type) -> None:
     layout = layout_of(cls)
     known = definition(layout.name)

@@ -9,6 +9,7 @@ from groupkeeper.protocol.message import key_of, layout_of
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.registry import APIS, Api, request_decoder, response_encoder
 from tests.support.advertised import ADVERTISED
+from tests.support.cases import each
 from tests.support.codecs import request_encoder, response_decoder
 from tests.support.messages import random_message
 
@@ -17,19 +18,19 @@ SERVED = [
     for api in APIS.values()
     for version in range(api.served[0], api.served[1] + 1)
 ]
-every_version = pytest.mark.parametrize(("key", "version"), SERVED)
+every_version = each(SERVED)
 
 
 def test_the_advertised_versions_are_those_that_clients_need() -> None:
     assert {api.name: api.advertised for api in APIS.values()} == ADVERTISED
 
 
-@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+@each((api,) for api in APIS.values())
 def test_an_api_has_the_name_of_its_key(api: Api) -> None:
     assert api.key.name.replace("_", "") == api.name.upper()
 
 
-@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+@each((api,) for api in APIS.values())
 def test_request_and_response_are_of_one_api(api: Api) -> None:
     assert key_of(api.request_type) is key_of(api.response_type) is api.key
     assert layout_of(api.request_type).response is api.response_type

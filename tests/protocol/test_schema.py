@@ -2,15 +2,14 @@
 
 from io import BytesIO
 
-import pytest
-
 from groupkeeper.protocol.compile_encode import Framing
 from groupkeeper.protocol.compiler import decoder, encoder
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
-from tests.support.messages import all_cases, case_id, random_message
+from tests.support.cases import each
+from tests.support.messages import all_cases, random_message
 from tests.support.schema import PackedType, schema_of, values_of
 
-every_case = pytest.mark.parametrize(("cls", "version"), list(all_cases()), ids=case_id)
+every_case = each(list(all_cases()))
 UNTAGGED = ("plain", "nulls", "empty", "long")
 
 

@@ -32,9 +32,11 @@ from groupkeeper.protocol.messages.produce import (
 )
 from groupkeeper.protocol.registry import APIS, response_encoder, sliced_response_encoder
 from groupkeeper.protocol.wire import MOST_TAGS, write_varint
-from tests.support.messages import all_cases, case_id, random_message
+from tests.support.cases import each
+from tests.support.messages import all_cases, random_message
 
 CASES = list(all_cases())
+STYLES = ("plain", "nulls", "tagged")
 RESPONSES = [(cls, version) for cls, version in CASES if layout_of(cls).name.endswith("Response")]
 
 
@@ -58,15 +60,13 @@ def outcome(cls: type, version: int, body: bytes, sliced: bool) -> object:
         return str(error)
 
 
-@pytest.mark.parametrize("style", ["plain", "nulls", "tagged"])
-@pytest.mark.parametrize(("cls", "version"), CASES, ids=case_id)
+@each((*case, style) for case in CASES for style in STYLES)
 def test_decoding_in_slices_gives_the_same(cls: type, version: int, style: str) -> None:
     body = encoder(cls, version, Framing.BARE)(random_message(cls, version, style, 1))
     assert decode(cls, version, body)[0] == decoder(cls, version)(body, 0, len(body))
 
 
-@pytest.mark.parametrize("style", ["plain", "nulls", "tagged"])
-@pytest.mark.parametrize(("cls", "version"), RESPONSES, ids=case_id)
+@each((*case, style) for case in RESPONSES for style in STYLES)
 def test_encoding_in_slices_gives_the_same(cls: type, version: int, style: str) -> None:
     message = random_message(cls, version, style, 1)
     whole = encoder(cls, version, Framing.RESPONSE)(message, 9)

@@ -43,11 +43,6 @@ def all_cases() -> Iterator[tuple[type, int]]:
                 yield cls, version
 
 
-def case_id(value: object) -> str:
-    """How pytest names a case."""
-    return value.__name__ if isinstance(value, type) else f"v{value}"
-
-
 def random_message(cls: type, version: int, style: str, seed: int = 0) -> object:
     """A message in which every field that the version carries is set, in one of the styles.
 
