@@ -2,7 +2,7 @@
 
 Adjacent fields of fixed width, and a length after them, are written by one struct call; a message
 of such fields only is a single call, its size included. Fields that the version does not have are
-left out. Null where the version allows none is an error of the caller, which `explain.py` names.
+left out. Null where the version allows none is an error of the caller.
 
 The sliced encoder of responses is a generator of the bytes after the size, for responses that would
 block the event loop for too long.
@@ -14,7 +14,6 @@ from struct import calcsize, pack
 from struct import error as struct_error
 
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.explain import explain
 from groupkeeper.protocol.message import Field, default_code, fields_in, layout_of, structs_in
 from groupkeeper.protocol.source import Source
 from groupkeeper.protocol.types import ArrayOf, Fixed, Sized, StructOf, WireType
@@ -58,7 +57,7 @@ class _EncoderWriter:
         self.sliced = sliced
         # Fixed-width writes (struct code, expression) that the next struct call will do.
         self.run: list[tuple[str, str]] = []
-        for helper in (explain, pack, write_tags, write_varint):
+        for helper in (pack, write_tags, write_varint):
             source.refer(helper.__name__, helper)
         source.refer("ONE_BYTE", ONE_BYTE)
         source.refer("join", b"".join)
@@ -81,7 +80,8 @@ class _EncoderWriter:
                 else:
                     self.pieces(cls, framing)
             with source.block("except faults as error:"):
-                source.line(f"raise explain(message, {self.version}, error) from error")
+                name = f"{layout_of(cls).name} v{self.version}"
+                source.line(f'raise TypeError(f"{name}: {{error!r}}") from error')
         return "encode"
 
     def one_call(self, cls: type, framing: Framing) -> None:

@@ -41,8 +41,8 @@ def sliced_decoder(cls: type, version: int) -> SlicedDecoder:
 def encoder(cls: type, version: int, framing: Framing) -> Encoder:
     """`encode(message) -> bytes`, with a second argument where the framing needs one.
 
-    The encoder raises TypeError or ValueError, naming the field, for a value that cannot be
-    encoded.
+    The encoder raises TypeError for a value that cannot be encoded; the traceback has the generated
+    line with its field.
     """
     source = _source(cls, version, f"encode {framing.name.lower()}")
     return source.compile(write_encoder(source, cls, version, framing))

@@ -80,8 +80,8 @@ def request_decoder(key: int, version: int) -> Decoder:
 
 @cache
 def response_encoder(key: int, version: int) -> Callable[[Message, int], bytes]:
-    """`encode(response, correlation_id) -> bytes`: the whole frame; TypeError or ValueError for a
-    value that cannot be encoded.
+    """`encode(response, correlation_id) -> bytes`: the whole frame; TypeError for a value
+    that cannot be encoded.
     """
     return encoder(APIS[key].response_type, version, Framing.RESPONSE)
 
