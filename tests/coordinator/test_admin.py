@@ -13,16 +13,7 @@ from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from tests.support.scene import Call, Scene, in_state, topics
-
-MEMBERS = ("PreparingRebalance", "CompletingRebalance", "Stable")
-
-
-@pytest.mark.parametrize("version", range(6))
-def test_an_unknown_group_is_dead_without_error(version: int) -> None:
-    group = Scene().describe("nobody", version=version)
-    assert (group.error_code, group.group_state, group.group_id) == (0, "Dead", "nobody")
-    assert (group.protocol_type, group.protocol_data, group.members) == ("", "", [])
+from tests.support.scene import Call, Scene, in_state
 
 
 @pytest.mark.parametrize("asked", [False, True])
@@ -42,47 +33,6 @@ def test_an_id_that_fills_its_string_is_cut_in_the_message_around_it() -> None:
     assert group.error_message.startswith("Group öö")
 
 
-def test_the_empty_id_is_an_id() -> None:
-    scene = Scene()
-    assert scene.describe("").group_state == "Dead"
-    scene.commit("admin", group_id="")
-    assert scene.describe("").group_state == "Empty"
-
-
-def test_a_stable_group_shows_everything() -> None:
-    group = in_state("Stable").describe()
-    assert (group.group_state, group.protocol_type, group.protocol_data) == (
-        "Stable",
-        "consumer",
-        "range",
-    )
-    shown = {m.member_id: m for m in group.members}
-    assert list(shown) == ["lea-1", "fred-1", "SAM-1", "TIM-1"]
-    sam = shown["SAM-1"]
-    assert (sam.group_instance_id, sam.client_id, sam.client_host) == ("SAM", "SAM", "/SAM")
-    assert (sam.member_metadata, sam.member_assignment) == (topics("t"), b"for SAM")
-
-
-@pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance"])
-def test_a_rebalancing_group_hides_metadata_and_shows_the_assignments_before(state: str) -> None:
-    group = in_state(state).describe()
-    assert group.protocol_data == ""
-    assert {m.member_metadata for m in group.members} == {b""}
-    assert group.members[0].member_assignment == b"for lea"
-
-
-def test_a_broken_off_sync_phase_leaves_no_assignments() -> None:
-    scene = in_state("CompletingRebalance")
-    scene.leave("TIM")
-    assert {m.member_assignment for m in scene.describe().members} == {b""}
-
-
-def test_pending_ids_are_never_shown() -> None:
-    scene = in_state("Stable")
-    scene.knock("new")
-    assert len(scene.describe().members) == 4
-
-
 @pytest.mark.parametrize(("asked", "expected"), [(False, -(2**31)), (True, 3400)])
 def test_authorized_operations_are_told_when_asked_for(asked: bool, expected: int) -> None:
     """Those that Kafka 4.1 tells where nobody is refused anything."""
@@ -92,57 +42,7 @@ def test_authorized_operations_are_told_when_asked_for(asked: bool, expected: in
         assert group.authorized_operations == expected
 
 
-# -- ListGroups ------------------------------------------------------------------------------------
-
-
-def several() -> Scene:
-    scene = in_state("Stable")
-    scene.commit("admin", group_id="simple")
-    scene.knock("new", group="pending")
-    scene.join("one", group="joining")
-    return scene
-
-
-def test_all_groups_are_listed_with_their_states() -> None:
-    assert several().groups() == {
-        "g": "Stable",
-        "simple": "Empty",
-        "pending": "Empty",
-        "joining": "PreparingRebalance",
-    }
-
-
-@pytest.mark.parametrize(
-    ("states", "types", "expected"),
-    [
-        (["stable"], [], ["g"]),
-        (["EMPTY", "Stable"], [], ["g", "simple", "pending"]),
-        ([" stable "], [], ["g"]),
-        (["nonsense"], [], []),
-        ([], ["Classic"], ["g", "simple", "pending", "joining"]),
-        ([], ["consumer"], []),
-        ([], [" classic"], []),
-        (["Empty"], ["classic"], ["simple", "pending"]),
-    ],
-)
-def test_filters_ignore_case_and_unknown_names(
-    states: list[str], types: list[str], expected: list[str]
-) -> None:
-    assert list(several().groups(states=states, types=types)) == expected
-
-
 # -- DeleteGroups ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("state", MEMBERS)
-def test_a_group_with_members_cannot_be_deleted(state: str) -> None:
-    scene = in_state(state)
-    assert scene.delete().outcome == "NON_EMPTY_GROUP"
-    assert scene.state == state
-
-
-def test_an_unknown_group_cannot_be_deleted() -> None:
-    assert Scene().delete().outcome == "GROUP_ID_NOT_FOUND"
 
 
 def test_an_empty_group_is_deleted_with_all_its_offsets() -> None:
@@ -154,20 +54,6 @@ def test_an_empty_group_is_deleted_with_all_its_offsets() -> None:
     scene.crash()
     assert scene.groups() == {}
     assert scene.offset() == -1
-
-
-def test_pending_ids_do_not_protect_a_group() -> None:
-    scene = Scene()
-    scene.knock("alice")
-    assert scene.delete().outcome == "NONE"
-    assert scene.knock("alice").outcome == "UNKNOWN_MEMBER_ID"
-
-
-def test_each_group_has_its_own_result_and_a_repeated_id_only_one() -> None:
-    scene = in_state("Stable")
-    scene.commit("admin", group_id="")
-    results = scene.delete("g", "", "x", "g").response.results
-    assert [(r.group_id, r.error_code) for r in results] == [("g", 68), ("", 0), ("x", 69)]
 
 
 def test_a_deletion_is_confirmed_when_durable() -> None:

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.facts import MemberRemoved
-from groupkeeper.protocol.group_events import CauseCode
+from tests.support.cases import each
 from tests.support.scene import Scene, in_state
 
 STATES = ("Dead", "Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
@@ -26,31 +25,15 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("state", "who", "other", "expected"),
-    [
-        (state, who, other, outcome)
-        for who, other, row in TABLE
-        for state, outcome in zip(STATES, row.split(), strict=True)
-    ],
+@each(
+    (state, who, other, outcome)
+    for who, other, row in TABLE
+    for state, outcome in zip(STATES, row.split(), strict=True)
 )
 def test_order_of_checks(state: str, who: str, other: dict[str, Any], expected: str) -> None:
     scene = in_state(state)
     current = {"generation_id": scene.group.generation} if state != "Dead" else {}
     assert scene.heartbeat(who, **current | other).outcome == expected
-
-
-def test_a_pending_id_has_no_heart() -> None:
-    scene = in_state("Stable")
-    scene.knock("new")
-    assert scene.heartbeat("new", generation_id=2).outcome == IDS
-
-
-def test_in_the_join_phase_the_old_generation_counts() -> None:
-    scene = in_state("PreparingRebalance")
-    old = scene.person("fred").generation
-    assert scene.heartbeat("fred", generation_id=old).outcome == AGAIN
-    assert scene.heartbeat("fred", generation_id=old + 1).outcome == GEN
 
 
 @pytest.mark.parametrize("state", ["CompletingRebalance", "Stable"])
@@ -62,45 +45,6 @@ def test_a_heartbeat_a_moment_before_the_end_saves_the_member(state: str) -> Non
     assert list(scene.group.members) == ["fred-1"]
     scene.advance(1)
     assert scene.state == "Empty"
-
-
-def test_a_heartbeat_answered_27_keeps_the_session_alive_too() -> None:
-    scene = in_state("PreparingRebalance")
-    scene.advance(9_999)
-    assert scene.heartbeat("fred").outcome == AGAIN
-    scene.advance(9_999)
-    assert list(scene.group.members) == ["fred-1"]
-
-
-@pytest.mark.parametrize(
-    "other", [{"generation_id": 0}, {"group_instance_id": "SAM"}, {"group_instance_id": "N"}]
-)
-def test_a_refused_heartbeat_keeps_nothing_alive(other: dict[str, Any]) -> None:
-    scene = in_state("Stable")
-    scene.advance(9_999)
-    scene.heartbeat("fred", **other)
-    scene.advance(1)
-    assert "fred-1" not in scene.group.members
-
-
-def test_looking_at_the_group_keeps_nobody_alive() -> None:
-    scene = in_state("Stable")
-    scene.advance(9_999)
-    scene.try_fetch()
-    scene.try_describe()
-    scene.advance(1)
-    assert scene.state == "Empty"
-
-
-def test_a_silent_member_is_removed_with_the_reason() -> None:
-    scene = in_state("Stable")
-    scene.advance(5_000)
-    for name in ("lea", "SAM", "TIM"):
-        scene.heartbeat(name)
-    scene.advance(5_000)
-    removed = scene.noted(MemberRemoved)[-1]
-    assert (removed.who.member, removed.cause.code) == ("fred-1", CauseCode.SESSION_EXPIRED)
-    assert scene.state == "PreparingRebalance"
 
 
 def test_a_heartbeat_waits_behind_what_is_not_durable() -> None:
