@@ -48,11 +48,12 @@ async def test_bytes_may_come_one_by_one(bench: Bench) -> None:
     assert bench.answered() == [1, 2]
 
 
-@pytest.mark.parametrize("cut", range(1, 60))
-async def test_a_cut_may_fall_anywhere(bench: Bench, cut: int) -> None:
-    data = beat(bench) + beat(bench)
-    bench.receive(data[:cut], data[cut:])
-    assert bench.answered() == [1, 2]
+async def test_a_cut_may_fall_anywhere() -> None:
+    for cut in range(1, 60):
+        bench = Bench()
+        data = beat(bench) + beat(bench)
+        bench.receive(data[:cut], data[cut:])
+        assert bench.answered() == [1, 2], cut
 
 
 async def test_what_came_together_is_answered_in_order_in_one_write(bench: Bench) -> None:

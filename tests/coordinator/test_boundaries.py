@@ -19,6 +19,7 @@ from groupkeeper.protocol.records.consumer_offsets import (
     decode_offset_value,
     encode_value,
 )
+from tests.support.cases import each
 from tests.support.group_requests import CLIENT_REQUESTS
 from tests.support.messages import BOUNDARIES, random_message
 from tests.support.scene import FOUR, GROUP, REBALANCE, WALL, Scene, in_state, topics
@@ -68,8 +69,7 @@ def extreme_request(scene: Scene, chance: random.Random) -> tuple[Any, int]:
     return request, version
 
 
-@pytest.mark.parametrize("seed", range(24))
-@pytest.mark.parametrize("state", STATES)
+@each((state, seed) for state in STATES for seed in range(24))
 def test_no_decodable_request_makes_a_step_raise(state: str, seed: int) -> None:
     chance = random.Random(f"{state} {seed}")
     scene = in_state(state, message_max_bytes=10_000_000)
