@@ -33,7 +33,6 @@ class AlterConfigsRequest:
     """Replaces configs, or only validates the change."""
 
     resources: Array[AlterConfigsResource] = empty()
-    """Resources to change, each at most once."""
     validate_only: Boolean = False
 
 
@@ -42,12 +41,9 @@ class AlterConfigsResourceResponse:
     """The result for one resource."""
 
     error_code: Int16 = 0
-    """0, or why the resource was not changed."""
     error_message: NullableString = ""
     resource_type: Int8 = 0
-    """Kind of the resource, as in the request."""
     resource_name: String = ""
-    """Name of the resource, as in the request."""
 
 
 @response_to(AlterConfigsRequest)
@@ -56,4 +52,3 @@ class AlterConfigsResponse:
 
     throttle_time_ms: Int32 = 0
     responses: Array[AlterConfigsResourceResponse] = empty()
-    """One result for each resource."""

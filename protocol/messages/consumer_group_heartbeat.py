@@ -62,7 +62,6 @@ class ConsumerGroupHeartbeatResponse:
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
-    """0, or why the member is refused."""
     error_message: NullableString = None
     """The error in words; null without an error, or without words."""
     member_id: NullableString = None

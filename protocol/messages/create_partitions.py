@@ -38,7 +38,6 @@ class CreatePartitionsRequest:
     topics: Array[CreatePartitionsTopic] = empty()
     """Topics to enlarge, each at most once."""
     timeout_ms: Int32 = 0
-    """How long to wait until the partitions exist."""
     validate_only: Boolean = False
 
 
@@ -48,7 +47,6 @@ class CreatePartitionsTopicResult:
 
     name: String = ""
     error_code: Int16 = 0
-    """0, or why the topic got no partitions."""
     error_message: NullableString = None
 
 
@@ -58,4 +56,3 @@ class CreatePartitionsResponse:
 
     throttle_time_ms: Int32 = 0
     results: Array[CreatePartitionsTopicResult] = empty()
-    """One result for each topic."""

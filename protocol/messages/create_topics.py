@@ -55,7 +55,6 @@ class CreateTopicsRequest:
     topics: Array[CreatableTopic] = empty()
     """Topics to create, each at most once."""
     timeout_ms: Int32 = 60_000
-    """How long to wait until the topics exist."""
     validate_only: Boolean = since(1)
 
 
@@ -80,7 +79,6 @@ class CreatableTopicResult:
     topic_id: Uuid = since(7)
     """Id of the new topic; zero if it was not created."""
     error_code: Int16 = 0
-    """0, or why the topic was not created."""
     error_message: NullableString = since(1, default="")
     topic_config_error_code: Int16 = tagged(0, since=5)
     """Why partitions, replicas and configs are not shown; 0 if they are."""
@@ -98,4 +96,3 @@ class CreateTopicsResponse:
 
     throttle_time_ms: Int32 = since(2)
     topics: Array[CreatableTopicResult] = empty()
-    """One result for each topic."""

@@ -19,7 +19,6 @@ class DeletableGroupResult:
 
     group_id: String = ""
     error_code: Int16 = 0
-    """0, or why the group was not deleted."""
 
 
 @response_to(DeleteGroupsRequest)
@@ -28,4 +27,3 @@ class DeleteGroupsResponse:
 
     throttle_time_ms: Int32 = 0
     results: Array[DeletableGroupResult] = empty()
-    """One result for each group."""

@@ -23,7 +23,6 @@ class DeleteRecordsTopic:
 
     name: String = ""
     partitions: Array[DeleteRecordsPartition] = empty()
-    """Partitions to shorten."""
 
 
 @message(key=ApiKey.DELETE_RECORDS, versions=(0, 2), flexible=2)
@@ -31,9 +30,7 @@ class DeleteRecordsRequest:
     """Advances the log start offsets of partitions."""
 
     topics: Array[DeleteRecordsTopic] = empty()
-    """Topics to shorten."""
     timeout_ms: Int32 = 0
-    """How long to wait until the records are deleted."""
 
 
 @struct
@@ -44,7 +41,6 @@ class DeleteRecordsPartitionResult:
     low_watermark: Int64 = 0
     """First offset that is left; -1 on an error."""
     error_code: Int16 = 0
-    """0, or why nothing was deleted."""
 
 
 @struct
@@ -53,7 +49,6 @@ class DeleteRecordsTopicResult:
 
     name: String = ""
     partitions: Array[DeleteRecordsPartitionResult] = empty()
-    """One result for each partition."""
 
 
 @response_to(DeleteRecordsRequest)
@@ -62,4 +57,3 @@ class DeleteRecordsResponse:
 
     throttle_time_ms: Int32 = 0
     topics: Array[DeleteRecordsTopicResult] = empty()
-    """Results by topic."""

@@ -20,11 +20,9 @@ class DeleteTopicsRequest:
     """Deletes `topic_names` up to version 5, `topics` from 6 on."""
 
     topics: Array[DeleteTopicState] = since(6)
-    """Topics to delete, by name or id."""
     topic_names: Array[String] = until(5)
     """Topics to delete."""
     timeout_ms: Int32 = 0
-    """How long to wait until the topics are deleted."""
 
 
 @struct
@@ -36,7 +34,6 @@ class DeletableTopicResult:
     topic_id: Uuid = since(6)
     """Id of the topic; zero if unknown."""
     error_code: Int16 = 0
-    """0, or why the topic was not deleted."""
     error_message: NullableString = since(5, default=None)
 
 
@@ -46,4 +43,3 @@ class DeleteTopicsResponse:
 
     throttle_time_ms: Int32 = since(1)
     responses: Array[DeletableTopicResult] = empty()
-    """One result for each topic."""

@@ -46,7 +46,6 @@ class DescribeAclsResource:
 
     resource_type: Int8 = 0
     resource_name: String = ""
-    """Name of the resource."""
     pattern_type: Int8 = since(1, default=LITERAL)
     """How the name is meant."""
     acls: Array[AclDescription] = empty()
@@ -59,7 +58,6 @@ class DescribeAclsResponse:
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
-    """0, or why there are no rules."""
     error_message: NullableString = ""
     resources: Array[DescribeAclsResource] = empty()
     """The rules by resource."""

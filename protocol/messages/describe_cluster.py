@@ -46,7 +46,6 @@ class DescribeClusterResponse:
     endpoint_type: Int8 = since(1, default=ENDPOINT_BROKERS)
     """What `brokers` lists: 1 for brokers, 2 for controllers."""
     cluster_id: String = ""
-    """Id of the cluster."""
     controller_id: Int32 = -1
     brokers: Array[DescribeClusterBroker] = empty()
     """The brokers, or the controllers."""

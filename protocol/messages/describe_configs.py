@@ -64,7 +64,6 @@ class DescribeConfigsRequest:
     """Requests the configs of resources."""
 
     resources: Array[DescribeConfigsResource] = empty()
-    """Resources to describe."""
     include_synonyms: Boolean = since(1)
     """Whether to show all places where a value can be set."""
     include_documentation: Boolean = since(3)
@@ -109,12 +108,9 @@ class DescribeConfigsResult:
     """The configs of one resource."""
 
     error_code: Int16 = 0
-    """0, or why the resource was not described."""
     error_message: NullableString = ""
     resource_type: Int8 = 0
-    """Kind of the resource, as in the request."""
     resource_name: String = ""
-    """Name of the resource, as in the request."""
     configs: Array[DescribeConfigsResourceResult] = empty()
     """Its configs."""
 
@@ -125,4 +121,3 @@ class DescribeConfigsResponse:
 
     throttle_time_ms: Int32 = 0
     results: Array[DescribeConfigsResult] = empty()
-    """One result for each resource."""

@@ -14,7 +14,6 @@ class DescribeGroupsRequest:
     """Names the groups; version 3 adds authorized operations (KIP-430)."""
 
     groups: Array[String] = empty()
-    """Ids of the groups."""
     include_authorized_operations: Boolean = since(3)
     """Whether to tell what the client may do to each group."""
 
@@ -24,7 +23,6 @@ class DescribedGroupMember:
     """A member; version 4 adds its instance id (KIP-345)."""
 
     member_id: String = ""
-    """Id that the coordinator gave the member."""
     group_instance_id: NullableString = since(4, default=None)
     client_id: String = ""
     """Client id that the member joined with."""
@@ -41,7 +39,6 @@ class DescribedGroup:
     """The description of one group."""
 
     error_code: Int16 = 0
-    """0, or why the group was not described."""
     error_message: NullableString = since(6, default=None)
     group_id: String = ""
     group_state: String = ""
@@ -51,7 +48,6 @@ class DescribedGroup:
     protocol_data: String = ""
     """Name of the chosen protocol; empty unless the group is Stable."""
     members: Array[DescribedGroupMember] = empty()
-    """The members."""
     authorized_operations: Int32 = since(3, default=AUTHORIZED_OPERATIONS_OMITTED)
     """Bits of the operations that the client is allowed; -2^31 if they were not asked for."""
 
@@ -62,4 +58,3 @@ class DescribeGroupsResponse:
 
     throttle_time_ms: Int32 = since(1)
     groups: Array[DescribedGroup] = empty()
-    """One description for each group."""

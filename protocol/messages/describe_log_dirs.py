@@ -41,7 +41,6 @@ class DescribeLogDirsTopic:
 
     name: String = ""
     partitions: Array[DescribeLogDirsPartition] = empty()
-    """Its logs in the directory."""
 
 
 @struct
@@ -49,11 +48,9 @@ class DescribeLogDirsResult:
     """One log directory."""
 
     error_code: Int16 = 0
-    """0, or what is wrong with the directory."""
     log_dir: String = ""
     """Absolute path of the directory."""
     topics: Array[DescribeLogDirsTopic] = empty()
-    """The logs in it."""
     total_bytes: Int64 = since(4, default=-1)
     """Size of its file system; -1 if unknown (KIP-827)."""
     usable_bytes: Int64 = since(4, default=-1)

@@ -41,7 +41,6 @@ class PartitionData:
 
     partition_index: Int32 = 0
     error_code: Int16 = 0
-    """0, or why it is not described."""
     error_message: NullableString = since(2)
     leader_id: Int32 = 0
     """Node that leads; -1 if unknown."""
@@ -61,7 +60,6 @@ class TopicData:
 
     topic_name: String = ""
     partitions: Array[PartitionData] = empty()
-    """The quorums."""
 
 
 @struct
@@ -79,7 +77,6 @@ class Node:
     """A node of the quorum."""
 
     node_id: Int32 = since(2)
-    """Id of the node."""
     listeners: Array[Listener] = since(2)
     """Its listeners."""
 
@@ -91,6 +88,5 @@ class DescribeQuorumResponse:
     error_code: Int16 = 0
     error_message: NullableString = since(2)
     topics: Array[TopicData] = empty()
-    """Quorums by topic."""
     nodes: Array[Node] = since(2)
     """The nodes of the quorums."""

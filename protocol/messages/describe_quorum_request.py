@@ -18,7 +18,6 @@ class TopicData:
 
     topic_name: String = ""
     partitions: Array[PartitionData] = empty()
-    """Partitions to describe."""
 
 
 @message(key=ApiKey.DESCRIBE_QUORUM, versions=(0, 2), flexible=0)
@@ -26,4 +25,3 @@ class DescribeQuorumRequest:
     """Names the log of the metadata."""
 
     topics: Array[TopicData] = empty()
-    """Topics to describe."""

@@ -50,7 +50,6 @@ class DescribeTopicPartitionsResponsePartition:
     """A partition, with its eligible leader replicas (KIP-966)."""
 
     error_code: Int16 = 0
-    """0, or what is wrong with the partition."""
     partition_index: Int32 = 0
     leader_id: Int32 = 0
     leader_epoch: Int32 = -1
@@ -69,7 +68,6 @@ class DescribeTopicPartitionsResponseTopic:
     """A topic and its partitions on this page."""
 
     error_code: Int16 = 0
-    """0, or why the topic was not described."""
     name: NullableString = ""
     topic_id: Uuid = bytes(16)
     """Id of the topic; zero if it does not exist."""
@@ -85,6 +83,5 @@ class DescribeTopicPartitionsResponse:
 
     throttle_time_ms: Int32 = 0
     topics: Array[DescribeTopicPartitionsResponseTopic] = empty()
-    """Topics of the page."""
     next_cursor: NullableStruct[Cursor] = None
     """Where the next page begins; null on the last one."""

@@ -27,9 +27,7 @@ class TransactionState:
     """The transaction of one transactional id."""
 
     error_code: Int16 = 0
-    """0, or why it is not described."""
     transactional_id: String = ""
-    """The transactional id."""
     transaction_state: String = ""
     """State of the transaction."""
     transaction_timeout_ms: Int32 = 0
@@ -37,7 +35,6 @@ class TransactionState:
     transaction_start_time_ms: Int64 = 0
     """Epoch milliseconds of its beginning."""
     producer_id: Int64 = 0
-    """Its producer."""
     producer_epoch: Int16 = 0
     """Epoch of the producer."""
     topics: Array[TopicData] = empty()

@@ -47,9 +47,7 @@ class FetchTopic:
 
     topic: String = until(12)
     topic_id: Uuid = since(13)
-    """Id of the topic (KIP-516)."""
     partitions: Array[FetchPartition] = empty()
-    """Partitions to read."""
 
 
 @struct
@@ -150,7 +148,6 @@ class PartitionData:
 
     partition_index: Int32 = 0
     error_code: Int16 = 0
-    """0, or why the partition was not read."""
     high_watermark: Int64 = 0
     """First offset that is not yet replicated, the end for consumers; -1 on an error."""
     last_stable_offset: Int64 = since(4, default=-1)
@@ -177,7 +174,6 @@ class FetchableTopicResponse:
     topic: String = until(12)
     topic_id: Uuid = since(13)
     partitions: Array[PartitionData] = empty()
-    """Results by partition."""
 
 
 @struct
@@ -196,9 +192,7 @@ class FetchResponse:
 
     throttle_time_ms: Int32 = since(1)
     error_code: Int16 = since(7)
-    """0, or what is wrong with the fetch session."""
     session_id: Int32 = since(7)
     """Id of the fetch session; 0 if none."""
     responses: Array[FetchableTopicResponse] = empty()
-    """Results by topic."""
     node_endpoints: Array[NodeEndpoint] = tagged(0, since=16)

@@ -37,7 +37,6 @@ class Coordinator:
     port: Int32 = since(4)
     """Port to connect to; -1 on an error."""
     error_code: Int16 = since(4)
-    """0, or why no coordinator is known."""
     error_message: NullableString = since(4, default="")
 
 
@@ -47,7 +46,6 @@ class FindCoordinatorResponse:
 
     throttle_time_ms: Int32 = since(1)
     error_code: Int16 = until(3)
-    """0, or why no coordinator is known."""
     error_message: NullableString = since(1, until=3, default="")
     node_id: Int32 = until(3)
     """Broker id of the coordinator; -1 on an error."""

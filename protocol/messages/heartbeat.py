@@ -13,7 +13,6 @@ class HeartbeatRequest:
     generation_id: Int32 = 0
     """Generation that the member is in."""
     member_id: String = ""
-    """Id that the coordinator gave the member."""
     group_instance_id: NullableString = since(3, default=None)
 
 

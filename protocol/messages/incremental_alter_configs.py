@@ -44,7 +44,6 @@ class IncrementalAlterConfigsRequest:
     """Changes configs, or only validates the changes."""
 
     resources: Array[AlterConfigsResource] = empty()
-    """Resources to change, each at most once."""
     validate_only: Boolean = False
 
 
@@ -54,4 +53,3 @@ class IncrementalAlterConfigsResponse:
 
     throttle_time_ms: Int32 = 0
     responses: Array[AlterConfigsResourceResponse] = empty()
-    """One result for each resource."""

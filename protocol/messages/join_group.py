@@ -58,7 +58,6 @@ class JoinGroupResponse:
     generation_id: Int32 = -1
     """The new generation; -1 on an error."""
     protocol_type: NullableString = since(7, default=None)
-    """Kind of the group; null on an error."""
     protocol_name: NullableString = since(0, nullable_since=7, default="")
     """The chosen protocol; empty, from version 7 on null, on an error."""
     leader: String = ""

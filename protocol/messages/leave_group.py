@@ -23,7 +23,6 @@ class LeaveGroupRequest:
     group_id: String = ""
     member_id: String = until(2)
     members: Array[MemberIdentity] = since(3)
-    """Members to remove."""
 
 
 @struct
@@ -31,10 +30,8 @@ class MemberResponse:
     """The result for one member."""
 
     member_id: String = since(3)
-    """Id of the member, as in the request."""
     group_instance_id: NullableString = since(3, default="")
     error_code: Int16 = since(3)
-    """0, or why the member was not removed."""
 
 
 @response_to(LeaveGroupRequest)
@@ -43,6 +40,4 @@ class LeaveGroupResponse:
 
     throttle_time_ms: Int32 = since(1)
     error_code: Int16 = 0
-    """0, or why nothing was removed."""
     members: Array[MemberResponse] = since(3)
-    """One result for each member."""

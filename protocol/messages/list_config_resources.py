@@ -21,7 +21,6 @@ class ConfigResource:
     """One resource."""
 
     resource_name: String = ""
-    """Name of the resource."""
     resource_type: Int8 = since(1, default=16)
     """Kind of the resource, a `ResourceType`; 16 is client metrics."""
 

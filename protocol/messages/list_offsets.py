@@ -29,7 +29,6 @@ class ListOffsetsTopic:
 
     name: String = ""
     partitions: Array[ListOffsetsPartition] = empty()
-    """Partitions to look up."""
 
 
 @message(key=ApiKey.LIST_OFFSETS, versions=(0, 10), flexible=6)
@@ -45,7 +44,6 @@ class ListOffsetsRequest:
     isolation_level: Int8 = since(2)
     """0 takes the high watermark for the end, 1 the last stable offset."""
     topics: Array[ListOffsetsTopic] = empty()
-    """Topics to look up."""
     timeout_ms: Int32 = since(10)
     """How long a lookup in remote storage may take."""
 
@@ -56,7 +54,6 @@ class ListOffsetsPartitionResponse:
 
     partition_index: Int32 = 0
     error_code: Int16 = 0
-    """0, or why the partition was not looked up."""
     old_style_offsets: Array[Int64] = until(0)
     """Offsets at or before the time, the largest first."""
     timestamp: Int64 = since(1, default=-1)
@@ -73,7 +70,6 @@ class ListOffsetsTopicResponse:
 
     name: String = ""
     partitions: Array[ListOffsetsPartitionResponse] = empty()
-    """One result for each partition."""
 
 
 @response_to(ListOffsetsRequest)
@@ -82,4 +78,3 @@ class ListOffsetsResponse:
 
     throttle_time_ms: Int32 = since(2)
     topics: Array[ListOffsetsTopicResponse] = empty()
-    """Results by topic."""

@@ -24,9 +24,7 @@ class TransactionState:
     """One transactional id."""
 
     transactional_id: String = ""
-    """The transactional id."""
     producer_id: Int64 = 0
-    """Its producer."""
     transaction_state: String = ""
     """State of its transaction."""
 
@@ -37,7 +35,6 @@ class ListTransactionsResponse:
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
-    """0, or why there is no list."""
     unknown_state_filters: Array[String] = empty()
     """Those of the states asked for that do not exist."""
     transaction_states: Array[TransactionState] = empty()

@@ -55,7 +55,6 @@ class MetadataResponsePartition:
     """A partition; version 5 adds offline replicas (KIP-112), 7 the leader epoch (KIP-320)."""
 
     error_code: Int16 = 0
-    """0, or what is wrong with the partition."""
     partition_index: Int32 = 0
     leader_id: Int32 = 0
     leader_epoch: Int32 = since(7, default=-1)
@@ -70,14 +69,12 @@ class MetadataResponseTopic:
     """A topic; version 10 adds its id (KIP-516)."""
 
     error_code: Int16 = 0
-    """0, or why the topic was not described."""
     name: NullableString = since(0, nullable_since=12, default="")
     """Name of the topic; null if it was asked for by an unknown id."""
     topic_id: Uuid = since(10)
     """Id of the topic; zero if it does not exist."""
     is_internal: Boolean = since(1)
     partitions: Array[MetadataResponsePartition] = empty()
-    """Its partitions."""
     topic_authorized_operations: Int32 = since(8, default=AUTHORIZED_OPERATIONS_OMITTED)
 
 
@@ -94,7 +91,6 @@ class MetadataResponse:
     """Id of the cluster; null if unknown."""
     controller_id: Int32 = since(1, default=-1)
     topics: Array[MetadataResponseTopic] = empty()
-    """One description for each topic."""
     cluster_authorized_operations: Int32 = since(8, until=10, default=AUTHORIZED_OPERATIONS_OMITTED)
     error_code: Int16 = since(13)
     """0, or REBOOTSTRAP_REQUIRED if the client has to look for the cluster anew."""

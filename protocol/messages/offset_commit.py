@@ -26,7 +26,6 @@ class OffsetCommitRequestTopic:
 
     name: String = ""
     partitions: Array[OffsetCommitRequestPartition] = empty()
-    """Offsets by partition."""
 
 
 @message(key=ApiKey.OFFSET_COMMIT, versions=(0, 9), flexible=8)
@@ -45,7 +44,6 @@ class OffsetCommitRequest:
     retention_time_ms: Int64 = since(2, until=4, default=-1)
     """How long to keep the offsets; -1 for the broker's setting."""
     topics: Array[OffsetCommitRequestTopic] = empty()
-    """Offsets by topic."""
 
 
 @struct
@@ -54,7 +52,6 @@ class OffsetCommitResponsePartition:
 
     partition_index: Int32 = 0
     error_code: Int16 = 0
-    """0, or why the offset was not stored."""
 
 
 @struct
@@ -63,7 +60,6 @@ class OffsetCommitResponseTopic:
 
     name: String = ""
     partitions: Array[OffsetCommitResponsePartition] = empty()
-    """One result for each partition."""
 
 
 @response_to(OffsetCommitRequest)
@@ -72,4 +68,3 @@ class OffsetCommitResponse:
 
     throttle_time_ms: Int32 = since(3)
     topics: Array[OffsetCommitResponseTopic] = empty()
-    """Results by topic."""

@@ -18,7 +18,6 @@ class OffsetDeleteRequestTopic:
 
     name: String = ""
     partitions: Array[OffsetDeleteRequestPartition] = empty()
-    """Partitions whose offsets to delete."""
 
 
 @message(key=ApiKey.OFFSET_DELETE, versions=(0, 0))
@@ -27,7 +26,6 @@ class OffsetDeleteRequest:
 
     group_id: String = ""
     topics: Array[OffsetDeleteRequestTopic] = empty()
-    """Offsets to delete, by topic."""
 
 
 @struct
@@ -36,7 +34,6 @@ class OffsetDeleteResponsePartition:
 
     partition_index: Int32 = 0
     error_code: Int16 = 0
-    """0, or why the offset was not deleted."""
 
 
 @struct
@@ -45,7 +42,6 @@ class OffsetDeleteResponseTopic:
 
     name: String = ""
     partitions: Array[OffsetDeleteResponsePartition] = empty()
-    """One result for each partition."""
 
 
 @response_to(OffsetDeleteRequest)
@@ -53,7 +49,6 @@ class OffsetDeleteResponse:
     """An error for the whole request, or one result for each partition."""
 
     error_code: Int16 = 0
-    """0, or why no offset was deleted."""
     throttle_time_ms: Int32 = 0
     topics: Array[OffsetDeleteResponseTopic] = empty()
     """Results by topic; empty on an error."""

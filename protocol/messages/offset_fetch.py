@@ -51,7 +51,6 @@ class OffsetFetchRequest:
     topics: NullableArray[OffsetFetchRequestTopics] = until(7, nullable_since=2)
     """Partitions to look up; null asks for all that the group committed."""
     groups: Array[OffsetFetchRequestGroup] = since(8)
-    """Groups to look up."""
     require_stable: Boolean = since(7)
     """Whether offsets of open transactions are an error instead of left out."""
 
@@ -68,7 +67,6 @@ class OffsetFetchResponsePartitions:
     metadata: NullableString = ""
     """Text that was committed with it."""
     error_code: Int16 = 0
-    """0, or why the offset was not read."""
 
 
 @struct
@@ -77,7 +75,6 @@ class OffsetFetchResponseTopics:
 
     name: String = ""
     partitions: Array[OffsetFetchResponsePartitions] = empty()
-    """Offsets by partition."""
 
 
 @struct
@@ -88,7 +85,6 @@ class OffsetFetchResponseGroup:
     topics: Array[OffsetFetchResponseTopics] = since(8)
     """Offsets by topic; empty on an error."""
     error_code: Int16 = since(8)
-    """0, or why the group was not read."""
 
 
 @response_to(OffsetFetchRequest)
@@ -97,8 +93,5 @@ class OffsetFetchResponse:
 
     throttle_time_ms: Int32 = since(3)
     topics: Array[OffsetFetchResponseTopics] = until(7)
-    """Offsets by topic."""
     error_code: Int16 = since(2, until=7)
-    """0, or why the group was not read."""
     groups: Array[OffsetFetchResponseGroup] = since(8)
-    """One result for each group."""

@@ -24,7 +24,6 @@ class OffsetForLeaderTopic:
 
     topic: String = ""
     partitions: Array[OffsetForLeaderPartition] = empty()
-    """Partitions to look up."""
 
 
 @message(key=ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(0, 4), flexible=4)
@@ -34,7 +33,6 @@ class OffsetForLeaderEpochRequest:
     replica_id: Int32 = since(3, default=DEBUG_REPLICA)
     """Broker id of a follower; -1 from consumers, -2 from tools."""
     topics: Array[OffsetForLeaderTopic] = empty()
-    """Topics to look up."""
 
 
 @struct
@@ -42,7 +40,6 @@ class EpochEndOffset:
     """The end of one epoch."""
 
     error_code: Int16 = 0
-    """0, or why the partition was not looked up."""
     partition: Int32 = 0
     leader_epoch: Int32 = since(1, default=-1)
     """Largest epoch up to the one asked for; -1 if none."""
@@ -56,7 +53,6 @@ class OffsetForLeaderTopicResult:
 
     topic: String = ""
     partitions: Array[EpochEndOffset] = empty()
-    """One result for each partition."""
 
 
 @response_to(OffsetForLeaderEpochRequest)
@@ -65,4 +61,3 @@ class OffsetForLeaderEpochResponse:
 
     throttle_time_ms: Int32 = since(2)
     topics: Array[OffsetForLeaderTopicResult] = empty()
-    """Results by topic."""

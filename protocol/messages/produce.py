@@ -24,7 +24,6 @@ class PartitionProduceData:
     """Batches for one partition."""
 
     index: Int32 = 0
-    """Number of the partition, from 0."""
     records: RecordsView = None
     """One record batch."""
 
@@ -35,7 +34,6 @@ class TopicProduceData:
 
     name: String = until(12)
     topic_id: Uuid = since(13)
-    """Id of the topic (KIP-516)."""
     partition_data: Array[PartitionProduceData] = empty()
     """Batches by partition."""
 
@@ -72,9 +70,7 @@ class PartitionProduceResponse:
     """The result for one partition, from version 8 on with the records in error (KIP-467)."""
 
     index: Int32 = 0
-    """Number of the partition, from 0."""
     error_code: Int16 = 0
-    """0, or why the batch was not appended."""
     base_offset: Int64 = 0
     """Offset of the batch's first record; -1 on an error."""
     log_append_time_ms: Int64 = since(2, default=-1)
@@ -102,6 +98,5 @@ class ProduceResponse:
     """One result for each partition."""
 
     responses: Array[TopicProduceResponse] = empty()
-    """Results by topic."""
     throttle_time_ms: Int32 = since(1)
     node_endpoints: Array[NodeEndpoint] = tagged(0, since=10)

@@ -18,7 +18,6 @@ class SaslAuthenticateResponse:
     """The server's next token, or an error."""
 
     error_code: Int16 = 0
-    """0, or why the client is not authenticated."""
     error_message: NullableString = ""
     auth_bytes: Bytes = b""
     """Bytes of the mechanism."""

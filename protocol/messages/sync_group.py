@@ -25,7 +25,6 @@ class SyncGroupRequest:
     generation_id: Int32 = 0
     """Generation that the member joined."""
     member_id: String = ""
-    """Id that the coordinator gave the member."""
     group_instance_id: NullableString = since(3, default=None)
     protocol_type: NullableString = since(5, default=None)
     """Kind of the group, checked if not null."""
@@ -43,7 +42,6 @@ class SyncGroupResponse:
     error_code: Int16 = 0
     """0, REBALANCE_IN_PROGRESS if the member has to rejoin, or why it is refused."""
     protocol_type: NullableString = since(5, default=None)
-    """Kind of the group; null on an error."""
     protocol_name: NullableString = since(5, default=None)
     """The chosen protocol; null on an error."""
     assignment: Bytes = b""
