@@ -44,7 +44,7 @@ from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_
 from groupkeeper.server.group_config import group_config
 from groupkeeper.server.retention_lines import RetentionLines
 from groupkeeper.server.stopping import StopStage, complete_segments
-from groupkeeper.server.sync_threads import SyncThreads
+from groupkeeper.server.sync_threads import sync_threads
 from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.storage.errors import AppendFailed, Locked, StorageError
 from groupkeeper.storage.files.at_once import AtOnce, one_after_another
@@ -115,8 +115,8 @@ class Server:
     def __init__(self, options: ServeOptions, world: World | None = None) -> None:
         """Take the node's lock and read the catalog. Raises StorageError (Locked) and OSError."""
         self._options = options
-        self._world = world or World(at_once=SyncThreads())
-        self.stage = StopStage(self._world.at_once)
+        self._world = world or World(at_once=sync_threads)
+        self.stage = StopStage()
         self._directory = Directory(self._world.files, options)
         self.store = self._directory.store
         self._settings = settings = self._directory.settings

@@ -13,14 +13,13 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from groupkeeper.clock import Clock
 from groupkeeper.observe import logs
 from groupkeeper.observe.logs import Logger
-from groupkeeper.server.sync_threads import SyncThreads
 from groupkeeper.storage.errors import StorageError
-from groupkeeper.storage.files.at_once import AtOnce
 from groupkeeper.storage.store import Store
 
 STOP_S: Final = 8.0
@@ -47,18 +46,11 @@ _Call = Callable[..., Awaitable[Any]]
 _log = Logger("server")
 
 
+@dataclass(slots=True)
 class StopStage:
     """The current step of a stop: set on the event loop, read by another thread."""
 
-    def __init__(self, at_once: AtOnce) -> None:
-        """`at_once` closes the logs."""
-        self.name = "requests in progress"
-        self._threads = at_once if isinstance(at_once, SyncThreads) else None
-
-    @property
-    def logs_left(self) -> int:
-        """Number of logs that are still to be written and closed."""
-        return 0 if self._threads is None else self._threads.left
+    name: str = "requests in progress"
 
 
 class StopWatch:
@@ -83,7 +75,6 @@ class StopWatch:
             _log.warning(
                 "still stopping",
                 waiting_for=self._stage.name,
-                logs_left=self._stage.logs_left,
                 seconds=round(now - self._began, 1),
                 at_most=STOP_S,
             )
@@ -93,10 +84,9 @@ class StopWatch:
         """Return why the process ends at the deadline; empty if everything is in place."""
         if self.exit_code != OUT_OF_TIME:
             return ""
-        left = f", with {self._stage.logs_left} logs left" if self._stage.logs_left else ""
         return (
             f"groupkeeper: the stop did not end within {STOP_S:g} s: it waited for "
-            f"{self._stage.name}{left}. Nothing acknowledged is lost: the journal has it. The "
+            f"{self._stage.name}. Nothing acknowledged is lost: the journal has it. The "
             "segments may lack records until the next start writes them"
         )
 

@@ -16,15 +16,14 @@ from groupkeeper.server.stopping import (
     StopWatch,
     keep_deadline,
 )
-from groupkeeper.server.sync_threads import AT_ONCE, SyncThreads
-from groupkeeper.storage.files.at_once import one_after_another
+from groupkeeper.server.sync_threads import AT_ONCE, sync_threads
 
 Lines = Callable[[], list[dict[str, Any]]]
 LIMIT_S = 30.0
 
 
 def test_a_stop_that_goes_on_is_told_with_what_it_waits_for(lines: Lines) -> None:
-    stage = StopStage(one_after_another)
+    stage = StopStage()
     watch = StopWatch(stage, 100.0)
     assert watch.look(100.0) == FIRST_LINE_S
     assert lines() == []
@@ -36,7 +35,7 @@ def test_a_stop_that_goes_on_is_told_with_what_it_waits_for(lines: Lines) -> Non
 
 
 def test_at_the_deadline_it_is_over_and_the_last_words_say_what_is_lost() -> None:
-    stage = StopStage(one_after_another)
+    stage = StopStage()
     stage.name = "the journal"
     watch = StopWatch(stage, 0.0)
     assert watch.look(STOP_S - 0.5) == 0.5
@@ -49,31 +48,14 @@ def test_at_the_deadline_it_is_over_and_the_last_words_say_what_is_lost() -> Non
 
 
 def test_a_stop_that_is_done_has_no_last_words() -> None:
-    watch = StopWatch(StopStage(one_after_another), 0.0)
+    watch = StopWatch(StopStage(), 0.0)
     watch.exit_code = 0
     assert watch.last_words() == ""
 
 
-def test_the_logs_that_are_left_are_counted_while_they_are_closed() -> None:
-    threads, go_on, begun = SyncThreads(), threading.Event(), threading.Barrier(3)
-
-    def close() -> None:
-        begun.wait(LIMIT_S)
-        go_on.wait(LIMIT_S)
-
-    closing = threading.Thread(target=threads, args=([close, close, lambda: None],))
-    closing.start()
-    begun.wait(LIMIT_S)
-    stage = StopStage(threads)
-    assert stage.logs_left >= 2
-    go_on.set()
-    closing.join(LIMIT_S)
-    assert stage.logs_left == 0
-
-
 def test_syncs_wait_for_the_disk_at_the_same_time() -> None:
     together = threading.Barrier(AT_ONCE)
-    assert SyncThreads()([lambda: [together.wait(LIMIT_S), None][1]] * AT_ONCE) == [None] * AT_ONCE
+    assert sync_threads([lambda: [together.wait(LIMIT_S), None][1]] * AT_ONCE) == [None] * AT_ONCE
 
 
 def test_each_job_has_its_own_error() -> None:
@@ -82,8 +64,8 @@ def test_each_job_has_its_own_error() -> None:
     def fail() -> None:
         raise full
 
-    assert SyncThreads()([fail, lambda: None, fail]) == [full, None, full]
-    assert SyncThreads()([]) == []
+    assert sync_threads([fail, lambda: None, fail]) == [full, None, full]
+    assert sync_threads([]) == []
 
 
 def test_a_system_without_threads_does_it_one_after_another(
@@ -94,7 +76,7 @@ def test_a_system_without_threads_does_it_one_after_another(
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     done: list[int] = []
-    assert SyncThreads()([lambda: done.append(1), lambda: done.append(2)]) == [None, None]
+    assert sync_threads([lambda: done.append(1), lambda: done.append(2)]) == [None, None]
     assert sorted(done) == [1, 2]
 
 
@@ -104,9 +86,7 @@ def test_the_process_ends_at_the_deadline_with_its_code(
 ) -> None:
     monkeypatch.setattr(stopping, "STOP_S", 0.01)
     ended, exited = threading.Event(), list[int]()
-    watch = keep_deadline(
-        StopStage(one_after_another), lambda code: (exited.append(code), ended.set())[1]
-    )
+    watch = keep_deadline(StopStage(), lambda code: (exited.append(code), ended.set())[1])
     watch.exit_code = code
     assert ended.wait(LIMIT_S)
     assert exited == [code]
@@ -114,7 +94,7 @@ def test_the_process_ends_at_the_deadline_with_its_code(
 
 def test_a_stop_that_ends_in_time_lets_the_process_go_on() -> None:
     before = set(threading.enumerate())
-    watch = keep_deadline(StopStage(one_after_another), pytest.fail)
+    watch = keep_deadline(StopStage(), pytest.fail)
     [thread] = set(threading.enumerate()) - before
     watch.over.set()
     thread.join(LIMIT_S)
