@@ -2,22 +2,23 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from unittest.mock import AsyncMock
 
 import pytest
 
 from groupkeeper.coordinator.config import GroupConfig
-from groupkeeper.groups.partition_log import LogBatch, PartitionLog
+from groupkeeper.coordinator.gate import Unwritten
+from groupkeeper.groups.partition_log import LogBatch, LogOwner, PartitionLog
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import encode_batch, iter_batches
-from groupkeeper.storage.errors import StorageError
+from groupkeeper.storage.errors import AppendFailed, StorageError
 from tests.support.driven import Driven, code_of
 from tests.support.partition_logs import (
     EVENTS,
     OFFSETS,
     Hand,
     InMemory,
-    OnCluster,
     OnDisk,
     Owner,
     Process,
@@ -32,10 +33,21 @@ LOST = ErrorCode.NOT_COORDINATOR
 AT = ("orders", 0)
 
 
-@pytest.fixture(params=[OnDisk, InMemory, OnCluster], ids=lambda kind: kind.__name__)
+@pytest.fixture(params=[OnDisk, InMemory], ids=lambda kind: kind.__name__)
 def stores(request: pytest.FixtureRequest) -> Stores:
     made: Stores = request.param()
     return made
+
+
+class Unheard(Owner):
+    """Tells another owner that a batch has failed, whatever became of it."""
+
+    def __init__(self, owner: LogOwner) -> None:
+        super().__init__()
+        self._owner = owner
+
+    def written(self, unwritten: Unwritten) -> None:
+        self._owner.not_written(AppendFailed("no answer"))
 
 
 async def loaded(log: PartitionLog, config: GroupConfig | None = None) -> Driven:
@@ -93,28 +105,33 @@ async def test_a_newer_owner_ends_it_for_good(stores: Stores, lines: Lines) -> N
     assert "restart this one" in driven.driver.snapshot().reason
 
 
-async def test_an_append_whose_answer_is_lost_is_not_acknowledged_and_may_be_there() -> None:
-    stores = OnCluster()
-    process = stores.start()
-    driven = await loaded(process.log(OFFSETS))
-    stores.cluster.topics[OFFSETS].answers_lost = True
+async def test_an_append_whose_answer_is_lost_is_not_acknowledged_and_may_be_there(
+    stores: Stores,
+) -> None:
+    log = stores.start().log(OFFSETS)
+
+    def unheard(batches: Sequence[LogBatch]) -> Sequence[LogBatch]:
+        """Batches that are written, of which their owner hears that they have failed."""
+        return [replace(each, owner=Unheard(each.owner)) for each in batches]
+
+    driven = await loaded(Through(log, unheard))
     assert await driven.commit(1) == LOST
-    process.heal()
-    await driven.become("active")
-    assert await driven.fetched() == {AT: 1}
-    assert await driven.commit(2) == 0
+    assert await (await loaded(log)).fetched() == {AT: 1}
 
 
-async def test_a_newer_owner_is_outbid_by_no_claim() -> None:
-    stores = OnCluster()
-    driven = await loaded(stores.start().log(OFFSETS))
-    newer = Hand(stores.start().log(OFFSETS))
+async def test_a_newer_owner_is_outbid_by_no_claim(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = stores.start().log(OFFSETS)
+    driven = await loaded(log)
+    newer = Hand(stores.start(takes_over=True).log(OFFSETS))
     await newer.log.claim(newer)
-    topic = stores.cluster.topics[OFFSETS]
-    claims = topic.claims
     assert await driven.commit(1) == LOST
+    await driven.become("absent")
+    claim = AsyncMock(wraps=log.claim)
+    monkeypatch.setattr(log, "claim", claim)
     await asyncio.sleep(3600)
-    assert (driven.state, topic.claims) == ("absent", claims)
+    assert (driven.state, claim.await_count) == ("absent", 0)
     assert await newer.append(b"v") == [b"v"]
 
 

@@ -16,7 +16,6 @@ from tests.support.partition_logs import (
     Hand,
     InMemory,
     Late,
-    OnCluster,
     OnDisk,
     Owner,
     Stores,
@@ -24,7 +23,7 @@ from tests.support.partition_logs import (
     beside,
 )
 
-IMPLEMENTATIONS: list[type[Stores]] = [OnDisk, InMemory, OnCluster]
+IMPLEMENTATIONS: list[type[Stores]] = [OnDisk, InMemory]
 
 
 @pytest.fixture(params=IMPLEMENTATIONS, ids=lambda kind: kind.__name__)
@@ -434,8 +433,6 @@ async def test_a_log_beside_another_has_its_epoch_and_survives_a_kill(stores: St
         hand.to_write.append([first, beside(events, first, b"e%d" % number)])
         hand.log.append_from(hand)
         assert await hand.outcome() == [b"v%d" % number]
-        if isinstance(stores, OnCluster):  # it cannot write both together
-            await events.outcome()
         process.kill()
         process = stores.start()
     events = await claimed(process.log(EVENTS))

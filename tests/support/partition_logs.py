@@ -30,7 +30,6 @@ from groupkeeper.storage.files.memory import MemoryFiles
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.store import Store
 from tests.support.batches import values_of
-from tests.support.cluster_log import Cluster, ClusterLogs
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.virtual_loop import VirtualExecutor, VirtualLoop
 
@@ -327,41 +326,3 @@ class InMemory(Stores):
             self.files.remove("data/leases/0")
         self._started += 1
         return Embedded(self.files, self._started)
-
-
-class OnCluster(Stores):
-    """A topic of a cluster."""
-
-    def __init__(self) -> None:
-        self.cluster = Cluster()
-
-    def start(self, *, takes_over: bool = False) -> "ClusterProcess":
-        return ClusterProcess(self.cluster)
-
-
-class ClusterProcess(Process):
-    def __init__(self, cluster: Cluster) -> None:
-        self._topics = cluster.topics
-        self._logs = ClusterLogs(cluster)
-        self._by_name = {name: self._logs.log(name) for name in (OFFSETS, EVENTS)}
-
-    def log(self, name: str) -> PartitionLog:
-        return self._by_name[name]
-
-    def refuse(self) -> None:
-        for name in self._by_name:
-            self.refuse_one(name)
-
-    def refuse_one(self, name: str) -> None:
-        self._topics[name].refuses = True
-
-    def heal(self) -> None:
-        for topic in self._topics.values():
-            topic.refuses = topic.answers_lost = False
-
-    async def stop(self) -> None:
-        for log in self._by_name.values():
-            await log.release()
-
-    def kill(self) -> None:
-        self._logs.kill()
