@@ -39,7 +39,7 @@ Kafka 4.1 is the release that is followed; [decision 006](decisions/006-kafka-re
 and where earlier releases differ.
 """
 
-_OF_KAFKA = ("analyze-groups", "offsets-log")
+_OF_KAFKA = ("analyze-groups",)
 """Suites whose clients speak to a broker of Apache Kafka."""
 
 

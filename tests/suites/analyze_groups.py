@@ -12,9 +12,10 @@ from typing import ClassVar
 from pyarrow import parquet
 
 from tests.parity.brokers import NEWEST
+from tests.suites.checks import checked
 from tests.suites.java_groups import NEWER, JavaGroups, enable_newer, java
 from tests.suites.kafka_broker import MovingKafka
-from tests.suites.offsets_log import CHECKS, Row, dead, described, keep, result, table
+from tests.suites.offsets_log import CHECKS, Row, dead, described, keep, table
 from tests.suites.process import call
 from tests.suites.suite import Outcome, Result, Results, Suite, Target
 from tests.support.process import ROOT
@@ -63,10 +64,10 @@ class AnalyzeGroups(Suite):
         read = {name: table(files, name) for name in ("records", "groups", "members", "offsets")}
         for name, check in CHECKS.items():
             if check is not dead:
-                yield result(name, partial(check, said, read))
-        yield result("deleted groups are dead", partial(_dead, read["groups"]))
-        yield result("over the wire are the same tables", partial(_compare, wire, files))
-        yield result("causes are what happened", partial(_causes, files))
+                yield checked(name, partial(check, said, read))
+        yield checked("deleted groups are dead", partial(_dead, read["groups"]))
+        yield checked("over the wire are the same tables", partial(_compare, wire, files))
+        yield checked("causes are what happened", partial(_causes, files))
 
 
 def _analysed(out: Path, *words: str | Path) -> Path:

@@ -5,13 +5,13 @@ Debian's Chromium; axe-core looks for what keeps people out. The journeys are in
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from tests.suites import events, versions
 from tests.suites.process import Lines, call, install
-from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
+from tests.suites.suite import Results, Suite, SuiteError, Target
 from tests.support.process import ROOT
 
 PROGRAM = "chromium"
@@ -47,20 +47,13 @@ class Browser(Suite):
         place.mkdir()
         command = [sys.executable, "-m", self.program, str(place)]
         env = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder / "python")])}
-        told = False
         with Lines(command, folder, limit_s=self.limit_s, env=env) as lines:
-            for result in events.results(self._noted(lines)):
-                told = True
-                yield result
-        if lines.returncode or not told:
-            why = f"exit code {lines.returncode}: see run.log"
-            yield Result("all journeys were made", Outcome.FAILED, detail=why)
+            name = "all journeys were made"
+            yield from events.outcomes(lines, name, ends_well=True, hear=self._note)
 
-    def _noted(self, lines: Iterable[str]) -> Iterator[str]:
-        for line in lines:
-            if line.startswith(MEASURED):
-                self._measured.append(line.removeprefix(MEASURED))
-            yield line
+    def _note(self, line: str) -> None:
+        if line.startswith(MEASURED):
+            self._measured.append(line.removeprefix(MEASURED))
 
     def summary(self) -> Sequence[str]:
         return self._measured

@@ -10,7 +10,6 @@ from tests.suites.kafka_moves import KafkaMoves
 from tests.suites.kafka_python import KafkaPython
 from tests.suites.kafka_tools import KafkaTools
 from tests.suites.kafkajs import KafkaJs, Platformatic
-from tests.suites.offsets_log import OffsetsLog
 from tests.suites.prometheus import Prometheus
 from tests.suites.ranges import Ranges
 from tests.suites.report import Report
@@ -24,27 +23,24 @@ from tests.suites.suite import Suite
 SUITES: dict[str, Suite] = {
     suite.name: suite
     for suite in (
-        *(
-            FranzGo(),
-            Sarama(),
-            KafkaJs(),
-            Platformatic(),
-            KafkaPython(),
-            Java(),
-            KafkaTools(),
-            GroupsCli(),
-            KafkaMoves(),
-            OffsetsLog(),
-            AnalyzeGroups(),
-            SparkCluster(),
-            SparkTables(),
-            Prometheus(),
-            Browser(),
-            Report(),
-            Examples(),
-            Ranges(),
-            S3(),
-            SparkKafka(),
-        ),
+        FranzGo(),
+        Sarama(),
+        KafkaJs(),
+        Platformatic(),
+        KafkaPython(),
+        Java(),
+        KafkaTools(),
+        GroupsCli(),
+        KafkaMoves(),
+        AnalyzeGroups(),
+        SparkCluster(),
+        SparkTables(),
+        Prometheus(),
+        Browser(),
+        Report(),
+        Examples(),
+        Ranges(),
+        S3(),
+        SparkKafka(),
     )
 }

@@ -6,10 +6,11 @@ One object a line: `{"Action": "run" | "output" | "pass" | "fail" | "skip", "Tes
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypedDict, cast
 
+from tests.suites.process import Lines
 from tests.suites.suite import Outcome, Result
 
 DETAIL_LINES = 12
@@ -76,6 +77,32 @@ def results(lines: Iterable[str]) -> Iterator[Result]:
     for name in [each for each in left if not any(o.startswith(f"{each}/") for o in left)]:
         result = running.end(name, Outcome.FAILED)
         yield replace(result, detail=f"cut off\n{result.detail}".strip())
+
+
+def outcomes(
+    lines: Lines, name: str, *, ends_well: bool = False, hear: Callable[[str], None] | None = None
+) -> Iterator[Result]:
+    """The results of a program, and a failure called `name` if it told none, was cut off, or, where
+    it `ends_well`, ended with an exit code. `hear` is given every line.
+    """
+    told = False
+    for result in results(_heard(lines, hear)):
+        told = True
+        yield result
+    code = f"exit code {lines.returncode}"
+    if not told:
+        yield Result(name, Outcome.FAILED, detail=f"told nothing ({code}): see run.log")
+    elif lines.cut_off:
+        yield Result(name, Outcome.FAILED, detail="cut off: see run.log")
+    elif ends_well and lines.returncode:
+        yield Result(name, Outcome.FAILED, detail=f"{code}: see run.log")
+
+
+def _heard(lines: Iterable[str], hear: Callable[[str], None] | None) -> Iterator[str]:
+    for line in lines:
+        if hear is not None:
+            hear(line)
+        yield line
 
 
 def _event(line: str) -> Event:

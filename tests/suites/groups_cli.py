@@ -9,13 +9,15 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 from tests.parity.brokers import Kafka, Profile
-from tests.suites import maven, versions
+from tests.suites import versions
+from tests.suites.checks import UnmetError, checked
 from tests.suites.kafka_checks import CLASSES, GROUPS
-from tests.suites.kafka_tools import JARS
+from tests.suites.kafka_tools import java
 from tests.suites.process import Lines
 from tests.suites.same_words import (
     CHANGES,
@@ -27,13 +29,10 @@ from tests.suites.same_words import (
     Same,
     rows,
 )
-from tests.suites.suite import Outcome, Result, Results, Suite, Target
-from tests.suites.verifiable import UnmetError
+from tests.suites.suite import Result, Results, Suite, Target
 from tests.support.populated import populated
 from tests.support.process import ROOT
 
-_JAVA = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 _TOOL_S = 60.0
 _SHOWN = 6
 
@@ -49,7 +48,7 @@ class GroupsCli(Suite):
     settings: ClassVar = {"log.retention.hours": "-1"}
 
     def prepare(self, folder: Path) -> None:
-        _jars(folder)
+        java(folder.parent)
 
     def run(self, target: Target, folder: Path) -> Results:
         yield from _Pair(target.bootstrap, folder, "").all()
@@ -66,13 +65,6 @@ class GroupsCli(Suite):
             kafka.kill()
 
 
-def _jars(folder: Path) -> str:
-    """Those of the suite kafka-tools."""
-    place = folder.parent / "kafka-tools" / "jars"
-    place.parent.mkdir(exist_ok=True)
-    return maven.jars(place, JARS)
-
-
 class _Pair:
     """Kafka's tools and our commands, pointed at one broker."""
 
@@ -82,30 +74,20 @@ class _Pair:
         self._folder = folder
         self._label = label
         self._has_modern = bool(label)
-        self._java = [*_JAVA, _QUIET, "-cp", _jars(folder)]
+        self._java = java(folder.parent)
 
     def all(self) -> Results:
         with populated(self._bootstrap, int(time.time() * 1000), modern=self._has_modern):
             views = (*VIEWS, *VIEWS_OF_MODERN) if self._has_modern else VIEWS
             for each in views:
-                yield self._result(each.name, lambda each=each: self._see_the_same(each))
+                yield self._checked(each.name, partial(self._see_the_same, each))
             for refusal in REFUSALS:
-                yield self._result(
-                    f"both refuse {refusal.name}", lambda refusal=refusal: self._refuse(refusal)
-                )
+                yield self._checked(f"both refuse {refusal.name}", partial(self._refuse, refusal))
             for words in CHANGES:
-                yield self._result(f"after {words}", lambda words=words: self._change(words))
+                yield self._checked(f"after {words}", partial(self._change, words))
 
-    def _result(self, name: str, act: Callable[[], None]) -> Result:
-        started = time.monotonic()
-        try:
-            act()
-        except UnmetError as error:
-            outcome, detail = Outcome.FAILED, str(error)
-        else:
-            outcome, detail = Outcome.PASSED, ""
-        seconds = time.monotonic() - started
-        return Result(f"{self._label}{name}", outcome, seconds, detail)
+    def _checked(self, name: str, check: Callable[[], None]) -> Result:
+        return checked(f"{self._label}{name}", check)
 
     def _see_the_same(self, same: Same) -> None:
         theirs = rows(self._theirs(same)[0])

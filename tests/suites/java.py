@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from tests.suites import events, maven, versions
 from tests.suites.process import Lines, call
-from tests.suites.suite import Outcome, Result, Results, Suite, Target
+from tests.suites.suite import Results, Suite, Target
 
 _SOURCES = Path(__file__).parent / "java"
 _CLIENT = "org.apache.kafka:kafka-clients"
@@ -69,15 +69,9 @@ class Java(Suite):
         peers = [f"-Dsuite.classpath.{each}={_class_path(folder, each)}" for each in _OLDER]
         command = ["java", *_SMALL_JVM, f"-Dsuite.peers={','.join(_OLDER)}", *peers]
         command += ["-cp", _class_path(folder, version), "suite.Main", target.bootstrap]
-        told = False
         limit_s = self.limit_s / _PROCESSES
         with Lines([*command, *scenarios], folder, limit_s=limit_s) as lines:
-            for result in events.results(lines):
-                told = True
-                yield result
-        if not told:
-            why = f"ran nothing (exit code {lines.returncode}): see run.log"
-            yield Result(f"{scenarios[0]} (all)", Outcome.FAILED, detail=why)
+            yield from events.outcomes(lines, f"{scenarios[0]} (all)")
 
 
 def _up_to(version: str) -> list[str]:

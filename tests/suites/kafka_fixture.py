@@ -15,15 +15,9 @@ from groupkeeper.protocol.embedded import decode_assignment
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.parity.brokers import NEWEST
+from tests.suites.checks import wait_for
 from tests.suites.kafka_broker import OFFSETS, MovingKafka
-from tests.suites.kafka_scene import (
-    DELETED,
-    LIVING,
-    TRANSACTIONAL,
-    WITHOUT_MEMBERS,
-    Scene,
-    wait_for,
-)
+from tests.suites.kafka_scene import DELETED, LIVING, TRANSACTIONAL, WITHOUT_MEMBERS, Scene
 from tests.support.wire import Client, connect
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "kafka-compacted-offsets"

@@ -6,8 +6,7 @@ Both sides are asked by Kafka's own tools what groups, members, offsets and lags
 import re
 import shutil
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,13 +15,13 @@ from typing import ClassVar
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.parity.brokers import COMMON, NEWEST, OLDER
-from tests.suites import maven
+from tests.suites.checks import checked, wait_for
 from tests.suites.kafka_broker import OFFSETS, MovingKafka
 from tests.suites.kafka_checks import CLASSES, GROUPS
-from tests.suites.kafka_scene import PARTITIONS, TOPIC, WITHOUT_MEMBERS, Scene, wait_for
-from tests.suites.kafka_tools import JARS
+from tests.suites.kafka_scene import PARTITIONS, TOPIC, WITHOUT_MEMBERS, Scene
+from tests.suites.kafka_tools import java
 from tests.suites.process import Lines, call
-from tests.suites.suite import Outcome, Result, Results, Suite, Target
+from tests.suites.suite import Results, Suite, Target
 from tests.support.process import ROOT, Server
 
 RELEASES = (NEWEST, OLDER)
@@ -30,8 +29,6 @@ MESSAGES, READ = 600, 300
 """How many messages the topic has, and how many of them a Java consumer reads before the move."""
 _READER = "reader"
 _TOOL_S = 60.0
-_JAVA = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 _VIEWS = {"offsets": (0, 1, 2, 3, 4, 5), "members": (0, 1, 2, 3, 4, 5, 6), "state": (0, 3, 4, 5)}
 """What kafka-consumer-groups shows of all groups, and the columns that a move keeps."""
 
@@ -48,32 +45,25 @@ class KafkaMoves(Suite):
     limit_s = 900.0
 
     def prepare(self, folder: Path) -> None:
-        _jars(folder)
+        java(folder.parent)
 
     def run(self, target: Target, folder: Path) -> Results:
         for release in RELEASES:
             place = folder / f"moves-{release}"
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir()
-            move = _Move(release, place, _jars(folder))
+            move = _Move(release, place, java(folder.parent))
             yield from move.from_kafka()
             yield from move.to_kafka()
-
-
-def _jars(folder: Path) -> str:
-    """Those of the suite kafka-tools."""
-    place = folder.parent / "kafka-tools" / "jars"
-    place.parent.mkdir(exist_ok=True)
-    return maven.jars(place, JARS)
 
 
 class _Move:
     """The moves between us and one release of Kafka."""
 
-    def __init__(self, release: str, place: Path, class_path: str) -> None:
+    def __init__(self, release: str, place: Path, java_words: list[str]) -> None:
         self._release = release
         self._place = place
-        self._java = [*_JAVA, _QUIET, "-cp", class_path]
+        self._java = java_words
 
     # -- from a broker -------------------------------------------------------------------------
 
@@ -118,11 +108,11 @@ class _Move:
         with _served(folder) as server:
             _make_topic(server.bootstrap)
             yield from self._compare(name, server.bootstrap, said)
-            yield _result(f"{name}: commits are accepted", lambda: _commit(server.bootstrap))
-            yield _result(f"{name}: Java goes on", lambda: self._read_rest(server.bootstrap))
+            yield checked(f"{name}: commits are accepted", lambda: _commit(server.bootstrap))
+            yield checked(f"{name}: Java goes on", lambda: self._read_rest(server.bootstrap))
             server.kill()
             server.start()
-            yield _result(
+            yield checked(
                 f"{name}: all is read after kill -9",
                 lambda: _equal(self._lag(server.bootstrap), {0}),
             )
@@ -172,8 +162,8 @@ class _Move:
                 shutil.copy(file, folder)
         kafka.run()
         yield from self._compare(name, kafka.bootstrap, said)
-        yield _result(f"{name}: commits are accepted", lambda: _commit(kafka.bootstrap))
-        yield _result(
+        yield checked(f"{name}: commits are accepted", lambda: _commit(kafka.bootstrap))
+        yield checked(
             f"{name}: Java reads all messages",
             lambda: _equal(self._read(kafka.bootstrap, MESSAGES), MESSAGES),
         )
@@ -185,14 +175,14 @@ class _Move:
             found = {row[:4] for row in self._tables(kafka.bootstrap)["offsets"]}
             _equal(committed - found, set())
 
-        yield _result(f"{name}: commits are kept after kill -9", kept)
+        yield checked(f"{name}: commits are kept after kill -9", kept)
 
     # -- what tools say ------------------------------------------------------------------------
 
     def _compare(self, name: str, bootstrap: str, said: dict[str, Table]) -> Results:
         found = self._tables(bootstrap)
         for view, rows in said.items():
-            yield _result(f"{name}: the same {view}", partial(_same, found[view], rows))
+            yield checked(f"{name}: the same {view}", partial(_same, found[view], rows))
 
     def _tables(self, bootstrap: str) -> dict[str, Table]:
         return {view: self._table(bootstrap, view) for view in _VIEWS}
@@ -256,15 +246,6 @@ def _commit(bootstrap: str) -> None:
     with Scene(bootstrap) as scene:
         for group in WITHOUT_MEMBERS:
             scene.commit(group, 50)
-
-
-def _result(name: str, check: Callable[[], None]) -> Result:
-    started = time.monotonic()
-    try:
-        check()
-    except AssertionError as error:
-        return Result(name, Outcome.FAILED, time.monotonic() - started, str(error))
-    return Result(name, Outcome.PASSED, time.monotonic() - started)
 
 
 def _equal(found: object, expected: object) -> None:

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from tests.suites import events, versions
 from tests.suites.process import Lines, call
-from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
+from tests.suites.suite import Results, Suite, Target
 
 _SUPPLIED = Path(__file__).parent / "supplied"
 _FILES = ("test_consumer_integration.py", "test_admin_integration.py")
@@ -75,12 +75,5 @@ class KafkaPython(Suite):
         command = ["venv/bin/python", "-m", "pytest", "-p", "telling", "-p", "no:cacheprovider"]
         command += ["--tb=short", f"--timeout={_TEST_SECONDS}"]
         command += [f"test/integration/{file}" for file in _FILES]
-        told = False
         with Lines(command, folder, limit_s=self.limit_s, env=env) as lines:
-            for result in events.results(lines):
-                told = True
-                yield result
-        if not told:
-            raise SuiteError(f"pytest ran no test (exit code {lines.returncode}): see run.log")
-        if lines.cut_off:
-            yield Result("(all)", Outcome.FAILED, detail=f"cut off after {self.limit_s:.0f} s")
+            yield from events.outcomes(lines, "(all)")

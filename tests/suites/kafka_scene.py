@@ -9,6 +9,8 @@ from typing import Any, Self
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.suites.checks import wait_for
+
 TOPIC, PARTITIONS = "letters", 6
 BUSY = ("busy-1", "busy-2", "busy-3", "busy-4", "busy-5")
 LIVING = ("members", "static")
@@ -18,14 +20,6 @@ DELETED = ("deleted", "busy-deleted")
 
 _ROUNDS = 60
 _WAIT_S = 30.0
-
-
-def wait_for(so: Callable[[], bool], what: str) -> None:
-    """Raises AssertionError if it is not so in time."""
-    until = time.monotonic() + _WAIT_S
-    while not so():
-        assert time.monotonic() < until, f"not within {_WAIT_S:.0f} s: {what}"
-        time.sleep(0.05)
 
 
 class Scene:

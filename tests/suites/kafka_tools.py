@@ -5,16 +5,17 @@ import shutil
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
 from tests.suites import compacted_log, maven, versions
+from tests.suites.checks import UnmetError, checked, wait_for
 from tests.suites.compacted_log import Dump, segments, wrong_index
 from tests.suites.kafka_checks import CLASSES, Check, Checks
 from tests.suites.process import Lines
 from tests.suites.suite import Outcome, Result, Results, Suite, Target
-from tests.suites.verifiable import Member, UnmetError, wait_for
+from tests.suites.verifiable import Member
 
 JARS = (
     f"org.apache.kafka:kafka_{versions.KAFKA_SCALA}:{versions.KAFKA}",
@@ -23,11 +24,20 @@ JARS = (
 )
 # These start quickly and live for two seconds.
 _JAVA = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+_LEVEL = "-Dorg.slf4j.simpleLogger.defaultLogLevel"
 _TOOL_SECONDS = 60.0
 _DETAIL_LINES = 8
 _ALL = frozenset(range(4))
 _COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+
+
+def java(suites: Path, level: str = "error") -> list[str]:
+    """Java with the class path of the tools, which is fetched once into the folder of all suites;
+    `level` is that of their log. Raises SuiteError.
+    """
+    place = suites / "kafka-tools" / "jars"
+    place.mkdir(parents=True, exist_ok=True)
+    return [*_JAVA, f"{_LEVEL}={level}", "-cp", maven.jars(place, JARS)]
 
 
 class KafkaTools(Suite):
@@ -40,10 +50,10 @@ class KafkaTools(Suite):
     limit_s = 400.0
 
     def prepare(self, folder: Path) -> None:
-        maven.jars(folder / "jars", JARS)
+        java(folder.parent)
 
     def run(self, target: Target, folder: Path) -> Results:
-        tools = Tools(target, folder, maven.jars(folder / "jars", JARS))
+        tools = Tools(target, folder)
         yield from tools.all(tools.checks.topics())
         yield tools.check(tools.checks.reading("reads a topic and commits", 0))
         yield from tools.all(tools.checks.empty_group())
@@ -59,12 +69,12 @@ class KafkaTools(Suite):
 class Tools:
     """Kafka's tools, pointed at one broker."""
 
-    def __init__(self, target: Target, folder: Path, class_path: str) -> None:
+    def __init__(self, target: Target, folder: Path) -> None:
         self._target = target
         self._folder = folder
         self._run = f"-{uuid.uuid4().hex[:6]}"
         self.checks = Checks(self._run)
-        self._java = [*_JAVA, _QUIET, "-cp", class_path]
+        self._java = java(folder.parent, "warn")
 
     def command(self, tool: str, words: str) -> list[str]:
         address = ["--bootstrap-server", self._target.bootstrap]
@@ -110,16 +120,6 @@ class Tools:
         return Member(group, name, self.command("kafka-verifiable-consumer", words), self._folder)
 
 
-def _scene(name: str, act: Callable[[], None]) -> Result:
-    """What several consumers do together, as one result."""
-    started = time.monotonic()
-    try:
-        act()
-    except UnmetError as error:
-        return Result(name, Outcome.FAILED, time.monotonic() - started, str(error))
-    return Result(name, Outcome.PASSED, time.monotonic() - started)
-
-
 def _shared_by(first: Member, second: Member) -> None:
     """Wait until each of two members owns half of the partitions."""
     wait_for(
@@ -131,14 +131,14 @@ def _shared_by(first: Member, second: Member) -> None:
 def _two_members(tools: Tools) -> Results:
     """Two consumers share by range and are looked at; then one of them leaves."""
     with tools.member("pair", "1") as one, tools.member("pair", "2") as two:
-        yield _scene("kafka-verifiable-consumer: two share", lambda: _shared_by(one, two))
+        yield checked("kafka-verifiable-consumer: two share", lambda: _shared_by(one, two))
         yield from tools.all(tools.checks.of_two_members(one.group))
 
         def leave() -> None:
             two.stop()
             wait_for(lambda: one.owned == _ALL, f"{one.name} owns everything")
 
-        yield _scene("kafka-verifiable-consumer: one leaves, the other takes over", leave)
+        yield checked("kafka-verifiable-consumer: one leaves, the other takes over", leave)
 
 
 def _cooperative(tools: Tools) -> Results:
@@ -153,7 +153,7 @@ def _cooperative(tools: Tools) -> Results:
                 if (lost := frozenset().union(*one.revoked)) != two.owned:
                     raise UnmetError(f"{one.name} gave up {lost}, {two.name} got {two.owned}")
 
-    yield _scene("kafka-verifiable-consumer: cooperative rebalance", share)
+    yield checked("kafka-verifiable-consumer: cooperative rebalance", share)
 
 
 def _static(tools: Tools) -> Results:
@@ -165,7 +165,7 @@ def _static(tools: Tools) -> Results:
             return running.enter_context(tools.member("static", name, words))
 
         first, second = start("a", "a"), start("b", "b")
-        yield _scene(
+        yield checked(
             "kafka-verifiable-consumer: static members share", lambda: _shared_by(first, second)
         )
         yield from tools.all(tools.checks.of_static_members(first.group))
@@ -178,7 +178,7 @@ def _static(tools: Tools) -> Results:
             if (first.assigned, first.revoked) != seen:
                 raise UnmetError(f"{first.name} saw a rebalance")
 
-        yield _scene("kafka-verifiable-consumer: a static member comes back", come_back)
+        yield checked("kafka-verifiable-consumer: a static member comes back", come_back)
 
 
 def _compacted(tools: Tools, folder: Path) -> Results:
@@ -209,17 +209,17 @@ def _compacted(tools: Tools, folder: Path) -> Results:
 
     name = "kafka-dump-log: compacted"
     places = "**/__consumer_offsets-*/*.log"
-    yield _scene(
+    yield checked(
         f"{name} and archived offsets as groupkeeper dump",
         lambda: same(places, "--offsets-decoder", "--offsets", offsets),
     )
-    yield _scene(f"{name} horizons, empty batches, raw segments are there", has_everything)
-    yield _scene(
+    yield checked(f"{name} horizons, empty batches, raw segments are there", has_everything)
+    yield checked(
         f"{name} topics as groupkeeper dump",
         lambda: same("[cp]*/*.log", "--print-data-log", "", Dump()),
     )
     for words in ("--index-sanity-check", "--verify-index-only"):
-        yield _scene(
+        yield checked(
             f"{name} and archived indexes, {words}", lambda words=words: check_indexes(words)
         )
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from tests.suites import events, maven, versions
 from tests.suites.kafka_tools import JARS
 from tests.suites.process import Lines, call
-from tests.suites.suite import Outcome, Result, Results, Suite, Target
+from tests.suites.suite import Results, Suite, Target
 
 _SOURCES = Path(__file__).parent / "js"
 _FILES = ("package.json", "package-lock.json", "load.mjs", "share.mjs")
@@ -35,17 +35,10 @@ class KafkaJs(Suite):
         yield from self._program(folder, "load.mjs", target.bootstrap)
 
     def _program(self, folder: Path, program: str, *arguments: str) -> Results:
-        told = False
         env = {"KAFKAJS_NO_PARTITIONER_WARNING": "1"}
         command = ["node", program, *arguments]
         with Lines(command, folder, limit_s=self.limit_s, env=env) as lines:
-            for result in events.results(lines):
-                told = True
-                yield result
-        if not told:
-            why = f"told nothing (exit code {lines.returncode}): see run.log"
-            name = program.removesuffix(".mjs")
-            yield Result(name, Outcome.FAILED, detail=why)
+            yield from events.outcomes(lines, program.removesuffix(".mjs"))
 
 
 class Platformatic(KafkaJs):

@@ -4,8 +4,6 @@ check as an event. Arguments: a name for the broker, HOST:PORT, its data directo
 
 import json
 import sys
-import time
-import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from groupkeeper.analytics.sources.live import decode_consumer_offsets, decode_group_events
+from tests.suites.checks import tell
 from tests.support.spark import open_session
 
 NAMES = {OFFSETS: "what groups committed and were", EVENTS: "events"}
@@ -97,26 +96,10 @@ def main(name: str, bootstrap: str, data: str) -> None:
     live = Live(spark, bootstrap, Path(data))
     topics = [topic for topic in FORMATS if any(Path(data).glob(f"{topic}-*"))]
     for topic in topics:
-        _check(f"{name}: {NAMES[topic]}", partial(live.is_same, topic))
-    _check(f"{name}: a stream", partial(live.is_same_in_a_stream, OFFSETS))
-    _check(f"{name}: nothing without the setting", live.finds_nothing_without_a_setting)
+        tell(f"{name}: {NAMES[topic]}", partial(live.is_same, topic))
+    tell(f"{name}: a stream", partial(live.is_same_in_a_stream, OFFSETS))
+    tell(f"{name}: nothing without the setting", live.finds_nothing_without_a_setting)
     spark.stop()
-
-
-def _check(name: str, check: Callable[[], None]) -> None:
-    _say("run", name)
-    began = time.monotonic()
-    action = "pass"
-    try:
-        check()
-    except Exception:  # noqa: BLE001  # whatever it is, the other checks are made
-        action = "fail"
-        _say("output", name, Output=traceback.format_exc())
-    _say(action, name, Elapsed=round(time.monotonic() - began, 2))
-
-
-def _say(action: str, name: str, **more: object) -> None:
-    print(json.dumps({"Action": action, "Test": name, **more}), flush=True)
 
 
 if __name__ == "__main__":

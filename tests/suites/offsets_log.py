@@ -1,34 +1,25 @@
-"""What `groupkeeper analyze` reads in the folders of a broker, beside what Kafka's tools say.
-`python -m tests.suites.offsets_log` makes `tests/fixtures/kafka-group-protocols` anew.
-
-A broker of Apache Kafka has groups of every kind while its cleaner runs all the time: classic and
-static members, transactions, consumer, share and streams groups, tombstones and deleted groups.
+"""What `groupkeeper analyze` reads in the folders of a broker, beside what Kafka's tools say: both
+sides, and how they are compared. The suite `analyze-groups` does it with a broker, and
+tests/analytics/test_group_protocols.py with `tests/fixtures/kafka-group-protocols`.
 """
 
 import json
 import re
 import shutil
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from pyarrow import parquet
 
 from groupkeeper.analytics.reading.problems import is_damage
 from tests.parity.brokers import NEWEST
-from tests.suites import modern_scene
 from tests.suites.compacted_log import Dump, segments
-from tests.suites.java_groups import NEWER, UTF8, JavaGroups, enable_newer, java
-from tests.suites.kafka_broker import OFFSETS, MovingKafka
+from tests.suites.java_groups import UTF8
+from tests.suites.kafka_broker import OFFSETS
 from tests.suites.kafka_checks import CLASSES, GROUPS
-from tests.suites.kafka_scene import DELETED, Scene, wait_for
-from tests.suites.modern_scene import ModernScene
-from tests.suites.process import Lines, call
-from tests.suites.suite import Outcome, Result, Results, Suite, Target
+from tests.suites.process import Lines
 from tests.support.process import ROOT
 
 FIXTURE = ROOT / "tests" / "fixtures" / "kafka-group-protocols"
@@ -37,73 +28,12 @@ SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 STREAMS_GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 _TOOL_S = 60.0
 
+DELETED = ("deleted", "busy-deleted", "modern-deleted")
+"""Groups of the fixture."""
 NEWER_TYPES = ("consumer", "share", "streams")
 
 Said = dict[str, Any]  # what JSON holds
 Row = dict[str, Any]  # of a Parquet file
-
-
-class OffsetsLog(Suite):
-    """Starts a broker of its own; the one that it is given is not used."""
-
-    name = "offsets-log"
-    about = "groupkeeper analyze beside Kafka's tools, on the folders of a broker"
-    needs = ("java", "mvn")
-    versions: ClassVar = {"org.apache.kafka:kafka": NEWEST}
-    limit_s = 600.0
-
-    def prepare(self, folder: Path) -> None:
-        java(folder)
-
-    def run(self, target: Target, folder: Path) -> Results:
-        place = folder / "broker"
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
-        live(place, java(folder))
-        out = place / "analysis"
-        words = ["analyze", place / "copy", "--out", out]
-        call([sys.executable, "-m", "groupkeeper", *words], place, {"PYTHONPATH": str(ROOT)})
-        said = json.loads((place / "copy" / EXPECTED).read_text())
-        read = {name: table(out, name) for name in ("records", "groups", "members", "offsets")}
-        for name, check in CHECKS.items():
-            yield result(name, partial(check, said, read))
-
-
-def write() -> None:
-    """The fixture."""
-    with tempfile.TemporaryDirectory() as place:
-        live(Path(place), java(ROOT / ".suites" / "offsets-log"))
-        for folder in FIXTURE.glob("*-*/"):
-            shutil.rmtree(folder)
-        others = shutil.ignore_patterns("[!_l]*-0")  # no group of newer protocols has them
-        shutil.copytree(Path(place) / "copy", FIXTURE, ignore=others, dirs_exist_ok=True)
-
-
-def live(place: Path, java_words: Sequence[str]) -> None:
-    """Make `place`/copy: the segments of the offsets topic of a broker that was killed, the ids of
-    its topics, and what its tools say of groups and records.
-    """
-    kafka = MovingKafka(NEWEST, place, NEWER)
-    try:
-        kafka.run()
-        enable_newer(kafka.bootstrap, java_words, place)
-        with (
-            Scene(kafka.bootstrap) as scene,
-            ModernScene(kafka.bootstrap, java_words, place) as modern,
-            JavaGroups(kafka.bootstrap, java_words, place, "streams") as streams,
-        ):
-            assert not streams.failed, streams.failed
-            scene.make_topic()
-            modern.play()
-            scene.play(transactions=True)
-            wait_for(kafka.is_cleaned, "the cleaner has been through all partitions")
-            scene.leave_transactions_open()
-            modern.delete()  # the cleaner leaves the newest segment, so that its tombstones stay
-            said = described(kafka.bootstrap, java_words, place)
-            kafka.kill()
-    finally:
-        kafka.kill()
-    keep(kafka.log_dir, place, said, java_words)
 
 
 def keep(log_dir: Path, place: Path, said: Said, java_words: Sequence[str]) -> Path:
@@ -219,8 +149,8 @@ def states(said: Said, read: dict[str, list[Row]]) -> None:
 
 def dead(said: Said, read: dict[str, list[Row]]) -> None:
     """Deleted groups are Dead; of those deleted long ago the cleaner has removed the last trace."""
-    deleted = [row for row in read["groups"] if row["group"] in (*DELETED, modern_scene.DELETED)]
-    assert modern_scene.DELETED in {row["group"] for row in deleted}, "nothing to look at"
+    deleted = [row for row in read["groups"] if row["group"] in DELETED]
+    assert DELETED[-1] in {row["group"] for row in deleted}, "nothing to look at"
     same([row["state"] for row in deleted], ["Dead"])
 
 
@@ -267,15 +197,3 @@ def same(found: Iterable[object], expected: Iterable[object]) -> None:
     assert theirs, "nothing to compare"
     more, missing = sorted(map(str, ours - theirs)), sorted(map(str, theirs - ours))
     assert not more and not missing, f"only ours: {more}\nonly Kafka's: {missing}"
-
-
-def result(name: str, check: Callable[[], None]) -> Result:
-    try:
-        check()
-    except AssertionError as error:
-        return Result(name, Outcome.FAILED, detail=str(error))
-    return Result(name, Outcome.PASSED)
-
-
-if __name__ == "__main__":
-    write()

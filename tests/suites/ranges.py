@@ -16,8 +16,9 @@ from typing import ClassVar, Final
 
 from tests.packaging.interpreters import SUPPORTED, starting
 from tests.suites import versions
+from tests.suites.checks import verdict_of
 from tests.suites.process import call
-from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
+from tests.suites.suite import Result, Results, Suite, SuiteError, Target
 from tests.support.process import ROOT
 
 _BESIDE = Path(__file__).parent / "supplied" / "beside.py"
@@ -57,12 +58,12 @@ class Ranges(Suite):
             before = _install(place, *(f"{name}=={wanted[name]}" for name in wanted))
             after = _install(place, str(wheel))
             changed = [name for name in before if after.get(name) != before[name]]
-            yield _result(f"{place.name}: nothing is replaced", not changed, ", ".join(changed))
+            yield verdict_of(f"{place.name}: nothing is replaced", not changed, ", ".join(changed))
             told = call([_python(place), str(_BESIDE)], place, {"PATH": os.defpath}, _STEP_S)
         except SuiteError as error:
-            yield _result(f"{place.name}: works", passed=False, detail=str(error))
+            yield verdict_of(f"{place.name}: works", passed=False, detail=str(error))
         else:
-            yield _result(f"{place.name}: works", passed=True, detail=told)
+            yield verdict_of(f"{place.name}: works", passed=True, detail=told)
 
 
 def oldest(minor: int) -> dict[str, str]:
@@ -84,7 +85,3 @@ def _install(place: Path, *what: str) -> dict[str, str]:
 
 def _python(place: Path) -> str:
     return str(place / "venv" / "bin" / "python")
-
-
-def _result(name: str, passed: bool, detail: str = "") -> Result:
-    return Result(name, Outcome.PASSED if passed else Outcome.FAILED, detail=detail)

@@ -33,8 +33,9 @@ from groupkeeper.analytics.store.durable import DurableFiles
 from tests.analytics.churn import churn
 from tests.analytics.logs import write_segment
 from tests.suites import versions
+from tests.suites.checks import checked, wait_for
 from tests.suites.process import Lines, install
-from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
+from tests.suites.suite import Results, Suite, SuiteError, Target
 from tests.support.populated import PAIR, populated
 from tests.support.process import ROOT
 
@@ -86,7 +87,7 @@ class S3(Suite):
                 "a run that was killed": partial(store.finishes, folder / "tables"),
             }
             for name, check in checks.items():
-                yield _result(name, check)
+                yield checked(name, check)
 
 
 class Store:
@@ -236,16 +237,6 @@ def _refusal(url: str) -> str:
     return "it was read"
 
 
-def _result(name: str, check: Callable[[], None]) -> Result:
-    began = time.monotonic()
-    try:
-        check()
-    except (AssertionError, AnalyticsError) as error:
-        why = str(error).partition("\n")[0] or "not the same"
-        return Result(name, Outcome.FAILED, time.monotonic() - began, why)
-    return Result(name, Outcome.PASSED, time.monotonic() - began)
-
-
 @contextlib.contextmanager
 def keys() -> Iterator[None]:
     """What the client of S3 looks for in the environment, Spark's workers' among them."""
@@ -273,17 +264,14 @@ def served(folder: Path) -> Iterator[str]:
         reader = threading.Thread(target=lambda: list(lines))
         reader.start()
         try:
-            _wait_for(port)
+            wait_for(lambda: _listens(port), "the S3 server listens", _READY_S)
             yield f"127.0.0.1:{port}"
         finally:
             lines.end()
             reader.join()
 
 
-def _wait_for(port: int) -> None:
-    until = time.monotonic() + _READY_S
-    while time.monotonic() < until:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.1)
-    raise SuiteError("the S3 server did not become ready: see run.log")
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False

@@ -24,9 +24,9 @@ from groupkeeper.analytics.grouped import of_spark
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.session import find_java
 from tests.suites import maven, spark_job, versions
+from tests.suites.checks import verdict_of
 from tests.suites.process import Lines
 from tests.suites.s3 import BUCKET, S3, Store, keys, served
-from tests.suites.spark_job import result
 from tests.suites.suite import Results, Suite, SuiteError, Target
 
 WORKERS = 2
@@ -73,12 +73,12 @@ class SparkCluster(Suite):
             store = Store(address)
             store.put(folder / "logs", "kafka")
             printed = self._submit(folder, master, address)
-            yield result("findings are printed", "severity" in printed, "")
-            yield result("on both workers", launched() >= WORKERS, f"executors: {launched()}")
+            yield verdict_of("findings are printed", "severity" in printed, "")
+            yield verdict_of("on both workers", launched() >= WORKERS, f"executors: {launched()}")
             found = _written(store.system)
             for name, rows in expected.items():
                 same = found[name] == rows
-                yield result(f"table {name}", same, f"{found[name].total()} rows")
+                yield verdict_of(f"table {name}", same, f"{found[name].total()} rows")
 
     def _submit(self, folder: Path, master: str, address: str) -> str:
         """The driver has no Groupkeeper either: it is in the archive."""

@@ -15,7 +15,6 @@ from groupkeeper.analytics.schemas import TABLES
 from tests.analytics.churn import churn, told
 from tests.analytics.logs import batch, log, write_segment
 from tests.suites.process import call
-from tests.suites.suite import Outcome, Result
 from tests.support.process import ROOT
 
 LOG = ROOT / "tests" / "fixtures" / "kafka-consumer-offsets"
@@ -82,8 +81,3 @@ class Submitted:
         for name, value in self.settings.items():
             command += ["--conf", f"{name}={value}"]
         return call([*command, *arguments], folder, self.environment, limit_s)
-
-
-def result(name: str, passed: bool, detail: str) -> Result:
-    """One test of a suite."""
-    return Result(name, Outcome.PASSED if passed else Outcome.FAILED, detail=detail)

@@ -13,7 +13,7 @@ from tests.parity.brokers import NEWEST
 from tests.suites import events, maven, versions
 from tests.suites.kafka_broker import MovingKafka
 from tests.suites.process import Lines
-from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
+from tests.suites.suite import Results, Suite, SuiteError, Target
 from tests.support.populated import populated
 from tests.support.process import ROOT
 
@@ -50,14 +50,8 @@ class SparkKafka(Suite):
         jars = ",".join(str(path) for path in sorted((folder / "jars").glob("*.jar")))
         env = {"PYTHONPATH": str(ROOT), "PYSPARK_SUBMIT_ARGS": f"--jars {jars} pyspark-shell"}
         command = [sys.executable, "-m", "tests.suites.live_topics", name, bootstrap, str(data)]
-        told = False
         with Lines(command, folder, limit_s=self.limit_s, env=os.environ | env) as lines:
-            for result in events.results(lines):
-                told = True
-                yield result
-        if lines.returncode or not told:
-            why = f"exit code {lines.returncode}: see run.log"
-            yield Result(f"{name}: all checks were made", Outcome.FAILED, detail=why)
+            yield from events.outcomes(lines, f"{name}: all checks were made", ends_well=True)
 
 
 @contextlib.contextmanager

@@ -16,8 +16,8 @@ from groupkeeper.analytics.grouped import of_spark
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.session import find_java
 from tests.suites import maven, spark_job, versions
+from tests.suites.checks import verdict_of
 from tests.suites.process import install
-from tests.suites.spark_job import result
 from tests.suites.suite import Result, Results, Suite, Target
 
 _JARS = (
@@ -55,7 +55,7 @@ class SparkTables(Suite):
                 arguments = (str(folder / "logs"), out, "--format", form)
                 printed = job.run(folder, *arguments, limit_s=self.limit_s / 4)
                 found = "severity" in printed
-                yield result(f"{form}: findings are printed", found, printed[-1000:])
+                yield verdict_of(f"{form}: findings are printed", found, printed[-1000:])
             yield from self._tables(folder, job, form, out, expected)
 
     def _tables(
@@ -73,7 +73,7 @@ class SparkTables(Suite):
         for name, rows in expected.items():
             table = dataset.dataset(exported / name, of_spark(TABLES[name].schema))
             found = spark_job.rows(table, name)
-            yield result(f"{form}: table {name}", found == rows, f"{found.total()} rows")
+            yield verdict_of(f"{form}: table {name}", found == rows, f"{found.total()} rows")
 
     def _job(self, folder: Path) -> spark_job.Submitted:
         for old in ("delta", "lake"):

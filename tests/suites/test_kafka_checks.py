@@ -3,8 +3,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.suites.checks import UnmetError, wait_for
 from tests.suites.kafka_checks import CLASSES, Check, Checks
-from tests.suites.verifiable import Ownership, UnmetError, wait_for
+from tests.suites.verifiable import Ownership
 
 OF_EMPTY = """
 Consumer group 'readers' has no active members.

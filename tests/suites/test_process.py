@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.suites.checks import wait_for
 from tests.suites.process import Lines, call, missing
 from tests.suites.suite import SuiteError
-from tests.suites.verifiable import wait_for
 
 # A program that ignores a polite request, with a child that does as well.
 STUBBORN = """

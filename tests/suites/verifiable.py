@@ -5,30 +5,14 @@ It prints a line of JSON for every event; a thread follows them until the proces
 
 import json
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.suites.checks import wait_for
 from tests.suites.process import Lines
 
-WAIT_SECONDS = 30.0
 _LIMIT_SECONDS = 120.0
-_POLL_SECONDS = 0.02
-
-
-class UnmetError(Exception):
-    """Something did not come about in time, or is not so; the text says what."""
-
-
-def wait_for(so: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
-    """Raises UnmetError if it is not so before the time is up."""
-    until = time.monotonic() + seconds
-    while not so():
-        if time.monotonic() > until:
-            raise UnmetError(f"not within {seconds:.0f} s: {what}")
-        time.sleep(_POLL_SECONDS)
 
 
 class Ownership:

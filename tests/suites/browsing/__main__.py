@@ -2,10 +2,8 @@
 `tests/suites/browser.py` reads. Its argument is a folder for the server's data.
 """
 
-import json
 import sys
-import time
-import traceback
+from functools import partial
 from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
@@ -14,6 +12,7 @@ from tests.suites.browser import MEASURED, PROGRAM
 from tests.suites.browsing.journeys import IMAGES, JOURNEYS, Journey, read_in_the_dark
 from tests.suites.browsing.scene import Scene
 from tests.suites.browsing.window import SIZES, Window
+from tests.suites.checks import tell
 
 MOST_BYTES = 150 * 1024
 IMAGE_BYTES = 100 * 1024
@@ -37,23 +36,14 @@ def main(folder: str) -> None:
     finally:
         scene.close()
     for image in sorted(IMAGES.glob("*.png")):
-        _told("images are small", image.stat().st_size <= IMAGE_BYTES, image.name)
+        tell(f"{image.name} is small", partial(_check_size, image.stat().st_size, IMAGE_BYTES))
         print(f"{MEASURED}{image.name}: {image.stat().st_size:,} bytes")
 
 
 def _make(journey: Journey, size: str, browser: Browser, scene: Scene) -> None:
-    name = f"{size}: {journey.__name__.replace('_', ' ')}"
-    _say("run", name)
-    began = time.monotonic()
     window = Window(browser, scene.url, size, is_dark=journey is read_in_the_dark)
-    action = "pass"
-    try:
-        journey(window, scene)
-    except Exception:  # noqa: BLE001  # whatever it is, the other journeys are made
-        action = "fail"
-        _say("output", name, Output=traceback.format_exc())
+    tell(f"{size}: {journey.__name__.replace('_', ' ')}", lambda: journey(window, scene))
     window.close()
-    _say(action, name, Elapsed=round(time.monotonic() - began, 2))
 
 
 def _measure(browser: Browser, scene: Scene) -> None:
@@ -63,7 +53,7 @@ def _measure(browser: Browser, scene: Scene) -> None:
     window.wait_text(window.find(".found"), "groups")
     weight = sum(window.bytes_by_path.values())
     print(f"{MEASURED}page: {weight:,} bytes in {len(window.bytes_by_path)} files")
-    _told("page weight", 0 < weight < MOST_BYTES, str(window.bytes_by_path))
+    tell("page weight", lambda: _check_size(weight, MOST_BYTES))
     script = "performance.getEntriesByType('resource')"
     script += ".filter(e => e.name.includes('/api/v1/groups')).map(e => e.duration)"
     times = []
@@ -75,13 +65,8 @@ def _measure(browser: Browser, scene: Scene) -> None:
     window.close()
 
 
-def _told(name: str, is_so: bool, detail: str) -> None:
-    _say("run", f"{name}: {detail}" if not is_so else name)
-    _say("pass" if is_so else "fail", f"{name}: {detail}" if not is_so else name)
-
-
-def _say(action: str, name: str, **more: object) -> None:
-    print(json.dumps({"Action": action, "Test": name, **more}), flush=True)
+def _check_size(size: int, most: int) -> None:
+    assert 0 < size <= most, f"{size:,} bytes, and {most:,} are the most"
 
 
 if __name__ == "__main__":

@@ -3,11 +3,7 @@ of one of generated days, and measures the one of a thousand groups. Tells each 
 `tests/suites/browser.py` reads. Its argument is a folder for the reports.
 """
 
-import json
 import sys
-import time
-import traceback
-from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
@@ -17,6 +13,7 @@ from tests.analytics.page_sample import about, tables
 from tests.suites.browser import MEASURED, PROGRAM
 from tests.suites.browsing.journeys import IMAGES
 from tests.suites.browsing.window import SIZES, Window
+from tests.suites.checks import tell
 from tests.suites.reporting.looks import JOURNEYS, SHORT, Journey, read_in_the_dark
 from tests.suites.reporting.pictures import make_sample, take
 
@@ -59,7 +56,7 @@ def main(folder: Path) -> None:
     write_report(short, tables(2, 1), about(damage=["7 bytes are no batch"]))
     write_report(large, tables(GROUPS), about())
     sample = folder / "sample.html"
-    _try("a report of two days of forty groups", lambda: make_sample(folder / "weeks", sample))
+    tell("a report of two days of forty groups", lambda: make_sample(folder / "weeks", sample))
     with sync_playwright() as playwright:
         # as root, Chromium has no sandbox
         browser = playwright.chromium.launch(
@@ -68,19 +65,19 @@ def main(folder: Path) -> None:
         for journey in JOURNEYS:
             for size in SIZES:
                 _make(journey, size, browser, short if journey in SHORT else small)
-        _try("its pictures", lambda: _take_pictures(browser, sample))
-        _try("without a script", lambda: _without_script(browser, small))
-        _try(f"{GROUPS:,} groups", lambda: _measure(browser, large))
+        tell("its pictures", lambda: _take_pictures(browser, sample))
+        tell("without a script", lambda: _without_script(browser, small))
+        tell(f"{GROUPS:,} groups", lambda: _measure(browser, large))
         browser.close()
     for image in sorted(IMAGES.glob("report*.jpg")):
         size_of = image.stat().st_size
-        _try(f"{image.name} is small", lambda of=size_of: _at_most("bytes", of, IMAGE_BYTES))
+        tell(f"{image.name} is small", lambda of=size_of: _at_most("bytes", of, IMAGE_BYTES))
 
 
 def _make(journey: Journey, size: str, browser: Browser, path: Path) -> None:
     is_dark = journey is read_in_the_dark
     window = Window(browser, path.as_uri(), size, is_dark=is_dark)
-    _try(f"{size}: {journey.__name__.replace('_', ' ')}", lambda: journey(window))
+    tell(f"{size}: {journey.__name__.replace('_', ' ')}", lambda: journey(window))
     window.close()
 
 
@@ -124,22 +121,6 @@ def _told_ms(what: str, ms: float, most: float) -> None:
 
 def _at_most(what: str, value: float, most: float) -> None:
     assert value <= most, f"{what}: {value:.0f}, and {most} is the most"
-
-
-def _try(name: str, check: Callable[[], None]) -> None:
-    _say("run", name)
-    began = time.monotonic()
-    action = "pass"
-    try:
-        check()
-    except Exception:  # noqa: BLE001  # whatever it is, the other journeys are made
-        action = "fail"
-        _say("output", name, Output=traceback.format_exc())
-    _say(action, name, Elapsed=round(time.monotonic() - began, 2))
-
-
-def _say(action: str, name: str, **more: object) -> None:
-    print(json.dumps({"Action": action, "Test": name, **more}), flush=True)
 
 
 if __name__ == "__main__":
