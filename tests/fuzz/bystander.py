@@ -14,8 +14,9 @@ from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.fuzz.life import Finding, Life
 from tests.simulation.cluster import ADDRESS
-from tests.simulation.consumer import RETRY, Wire
+from tests.simulation.consumer import Wire
 from tests.support.codecs import encode_subscription
+from tests.support.consumer import RETRY
 from tests.support.requests import (
     codes_of,
     commit_request,

@@ -23,7 +23,8 @@ from groupkeeper.protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from tests.simulation.consumer import RETRY, TOPIC, Wire
+from tests.simulation.consumer import TOPIC, Wire
+from tests.support.consumer import RETRY
 from tests.support.virtual_loop import Address, VirtualLoop
 
 GROUPS = 9

@@ -1,4 +1,5 @@
-"""A consumer as clients are: joins, syncs, beats, commits, rejoins when told, reconnects when cut.
+"""A consumer as clients are, under virtual time: joins, syncs, beats, commits, rejoins when told,
+reconnects when cut.
 
 It speaks the wire protocol through the real codec. What it was told is kept, so that a test can
 hold the server to it.
@@ -7,39 +8,16 @@ hold the server to it.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from groupkeeper.protocol.embedded import (
-    Assignment,
-    Subscription,
-    TopicPartition,
-    decode_assignment,
-)
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
-from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
-from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.support.codecs import encode_assignment, encode_subscription
+from tests.support.consumer import Membership, dealt, partitions_in, subscription
+from tests.support.requests import fetch_request
 from tests.support.virtual_loop import Address, VirtualLoop
 from tests.support.wire import Exchange, Frames
 
 TOPIC, PARTITIONS = "orders", 12
-RETRY = {
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-}
-REJOIN = {ErrorCode.REBALANCE_IN_PROGRESS, *RETRY}
-FORGET = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
 
 
 class Wire(asyncio.Protocol):
@@ -79,47 +57,54 @@ class Wire(asyncio.Protocol):
                 future.set_result(response)
 
 
-@dataclass
-class Consumer:
+class Consumer(Membership):
     """One member, as long as its task runs."""
 
-    loop: VirtualLoop
-    address: Address
-    name: str
-    instance_id: str | None = None
-    group_id: str = "billing"
-    partitions: int = PARTITIONS
-    """Of the topic."""
-    session_ms: int = 10_000
-    member_id: str = ""
-    generation: int = -1
-    assignment: list[int] = field(default_factory=list)
-    joins: int = 0
-    fenced: bool = False
-    acknowledged: dict[int, int] = field(default_factory=dict)
-    wire: Wire | None = None
-    synced: Callable[["Consumer"], None] = lambda consumer: None
-    """Told about every assignment."""
-    heard: Callable[[], None] = lambda: None
-    """Told about every answer."""
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        address: Address,
+        name: str,
+        instance_id: str | None = None,
+        *,
+        group_id: str = "billing",
+        partitions: int = PARTITIONS,
+        session_ms: int = 10_000,
+    ) -> None:
+        """`partitions`: of the topic."""
+        super().__init__(group_id, instance_id, session_ms, 30_000, metadata=subscription(TOPIC))
+        self.loop = loop
+        self.address = address
+        self.name = name
+        self.partitions = partitions
+        self.assignment: list[int] = []
+        self.acknowledged: dict[int, int] = {}
+        self.wire: Wire | None = None
+        self.synced: Callable[[Consumer], None] = lambda consumer: None
+        """Called with every assignment."""
+        self.heard: Callable[[], None] = lambda: None
+        """Called with every answer."""
 
     async def run(self) -> None:
         """Consume until cancelled, or fenced."""
-        while not self.fenced:
+        while not self.is_fenced:
             try:
                 await self._session()
             except ConnectionError:
                 await asyncio.sleep(0.2 + self.loop.random.random() * 0.3)
 
-    async def _session(self) -> None:
+    def dial(self) -> None:
         self.wire = Wire(self.name, self.heard)
         self.loop.dial(self.address, self.wire)
-        while not self.fenced:
+
+    async def _session(self) -> None:
+        self.dial()
+        while not self.is_fenced:
             if self.generation < 0 and not await self._join():
                 await asyncio.sleep(0.05)
                 continue
             await asyncio.sleep(self.session_ms / 3_000)
-            self._heed((await self._heartbeat()).error_code)
+            await self._beat()
             if self.generation >= 0:
                 await self._commit()
 
@@ -127,119 +112,47 @@ class Consumer:
         assert self.wire is not None
         return await self.wire.call(version, request)
 
-    def _heed(self, error: int) -> None:
-        if error in FORGET:
-            self.generation, self.member_id = -1, ""
-        elif error in REJOIN - RETRY:
-            self.generation = -1
-        elif error == ErrorCode.FENCED_INSTANCE_ID:
-            self.fenced = True
-        else:
-            assert error in {ErrorCode.NONE, *RETRY}, ErrorCode(error)
-
     async def _join(self) -> bool:
-        self.joins += 1
-        metadata = encode_subscription(Subscription(version=1, topics=[TOPIC]))
-        request = JoinGroupRequest(
-            group_id=self.group_id,
-            session_timeout_ms=self.session_ms,
-            rebalance_timeout_ms=30_000,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=metadata)],
-        )
-        joined = await self.call(9, request)
+        joined = await self.call(9, self.join_request())
         if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self.member_id = request.member_id = joined.member_id
-            joined = await self.call(9, request)
+            self.member_id = joined.member_id
+            joined = await self.call(9, self.join_request())
         if joined.error_code:
-            if joined.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
-                self.member_id = ""
-            self.fenced = joined.error_code == ErrorCode.FENCED_INSTANCE_ID
+            self.heed(joined.error_code)
             return False
-        self.member_id = joined.member_id
-        return await self._sync(joined)
-
-    async def _sync(self, joined: Any) -> bool:
-        plan = []
-        if joined.members and not joined.skip_assignment:
-            ids = sorted(m.member_id for m in joined.members)
-            for at, member_id in enumerate(ids):
-                mine = list(range(at, self.partitions, len(ids)))
-                share = Assignment(
-                    assigned_partitions=[TopicPartition(topic=TOPIC, partitions=mine)]
-                )
-                plan.append(
-                    SyncGroupRequestAssignment(
-                        member_id=member_id, assignment=encode_assignment(share)
-                    )
-                )
-        synced = await self.call(
-            5,
-            SyncGroupRequest(
-                group_id=self.group_id,
-                generation_id=joined.generation_id,
-                member_id=self.member_id,
-                group_instance_id=self.instance_id,
-                protocol_type="consumer",
-                protocol_name="range",
-                assignments=plan,
-            ),
-        )
+        plan = dealt(sorted(self.take_join(joined)), TOPIC, self.partitions, version=0)
+        request = self.sync_request(plan)
+        self.generation = -1  # until the assignment is there
+        synced = await self.call(5, request)
         if synced.error_code:
-            self._heed(synced.error_code)
+            self.heed(synced.error_code)
             self.generation = -1
             return False
         self.generation = joined.generation_id
-        share = decode_assignment(synced.assignment)
-        self.assignment = [p for each in share.assigned_partitions for p in each.partitions]
+        self.assignment = partitions_in(synced.assignment)
         self.synced(self)
         return True
 
-    def _heartbeat(self) -> Any:
-        return self.call(
-            4,
-            HeartbeatRequest(
-                group_id=self.group_id,
-                generation_id=self.generation,
-                member_id=self.member_id,
-                group_instance_id=self.instance_id,
-            ),
-        )
+    async def _beat(self) -> None:
+        self.heed((await self.call(4, self.heartbeat_request())).error_code)
 
     async def _commit(self) -> None:
         """Every partition one further; what is acknowledged must be found again for ever."""
         offset = int(self.loop.time() * 1000)
-        partitions = [
-            OffsetCommitRequestPartition(partition_index=p, committed_offset=offset)
-            for p in self.assignment
-        ]
-        reply = await self.call(
-            8,
-            OffsetCommitRequest(
-                group_id=self.group_id,
-                generation_id_or_member_epoch=self.generation,
-                member_id=self.member_id,
-                group_instance_id=self.instance_id,
-                topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=partitions)],
-            ),
-        )
+        places = dict.fromkeys(((TOPIC, each) for each in self.assignment), offset)
+        reply = await self.call(8, self.commit_request(places))
         for each in reply.topics[0].partitions:
             if each.error_code == ErrorCode.NONE:
                 self.acknowledged[each.partition_index] = offset
-            self._heed(each.error_code)
+            self.heed(each.error_code)
 
     async def leave(self) -> None:
         """Go politely."""
-        identity = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
-        await self.call(5, LeaveGroupRequest(group_id=self.group_id, members=[identity]))
+        await self.call(5, self.leave_request())
 
     async def fetch(self) -> dict[int, int]:
         """What is committed for the group: partition to offset."""
-        groups = [OffsetFetchRequestGroup(group_id=self.group_id, topics=None)]
-        reply = await self.call(8, OffsetFetchRequest(groups=groups))
-        group = reply.groups[0]
+        [group] = (await self.call(8, fetch_request(self.group_id))).groups
         if group.error_code:
             raise ConnectionError(ErrorCode(group.error_code).name)
         return {p.partition_index: p.committed_offset for t in group.topics for p in t.partitions}

@@ -64,18 +64,17 @@ class Member(Consumer):
     """A consumer that commits more often than it beats."""
 
     async def _session(self) -> None:
-        self.wire = Wire(self.name, self.heard)
-        self.loop.dial(self.address, self.wire)
+        self.dial()
         beats_at = 0.0
         await asyncio.sleep(self.loop.random.uniform(0, COMMIT_S))
-        while not self.fenced:
+        while not self.is_fenced:
             if self.generation < 0 and not await self._join():
                 await asyncio.sleep(0.05)
                 continue
             await asyncio.sleep(COMMIT_S)
             if self.loop.time() >= beats_at:
                 beats_at = self.loop.time() + self.session_ms / 3_000
-                self._heed((await self._heartbeat()).error_code)
+                await self._beat()
             if self.generation >= 0:
                 await self._commit()
 

@@ -179,7 +179,8 @@ class Hour:
     def _join(self, name: str) -> None:
         """A process starts: even numbers are static members."""
         instance = f"instance-{name}" if int(name[1:]) % 2 == 0 else None
-        consumer = Consumer(self.loop, ADDRESS, name, instance, synced=self._synced)
+        consumer = Consumer(self.loop, ADDRESS, name, instance)
+        consumer.synced = self._synced
         consumer.heard = self._step
         old = self.consumers.get(name)
         if old is not None:
@@ -409,9 +410,8 @@ class Hour:
         self.trace.append(f"{self.loop.time():12.4f} offsets {sorted(found.items())}")
 
     async def _fetch(self) -> dict[int, int]:
-        reader = Consumer(self.loop, ADDRESS, "reader", wire=Wire("reader"))
-        assert reader.wire is not None
-        self.loop.dial(ADDRESS, reader.wire)
+        reader = Consumer(self.loop, ADDRESS, "reader")
+        reader.dial()
         return await reader.fetch()
 
     def _check_settled(self) -> None:

@@ -30,7 +30,8 @@ from groupkeeper.protocol.messages.produce import (
 )
 from groupkeeper.protocol.record_batch import decode_records, encode_batch, iter_batches
 from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS
-from tests.simulation.consumer import RETRY, Wire
+from tests.simulation.consumer import Wire
+from tests.support.consumer import RETRY
 from tests.support.virtual_loop import VirtualLoop
 
 PAUSE_S = (1.0, 5.0)
