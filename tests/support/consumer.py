@@ -46,7 +46,7 @@ FORGET = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
 """A member that was removed: it joins anew."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Membership:
     """The member of a group, from its first JoinGroup on; static with an instance id."""
 

@@ -10,27 +10,13 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from groupkeeper.protocol.embedded import (
-    Assignment,
-    Subscription,
-    TopicPartition,
-    decode_assignment,
-    decode_subscription,
-)
+from groupkeeper.protocol.embedded import Subscription, TopicPartition, decode_subscription
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
-from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
-from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.simulation.consumer import Wire
-from tests.support.codecs import encode_assignment, encode_subscription
+from tests.support.codecs import encode_subscription
+from tests.support.consumer import FORGET, RETRY, Membership, partitions_in, share_of
 from tests.weeks.machine import dial
 from tests.weeks.plans import ranges, sticky
 from tests.weeks.scribe import Generation, Ownership, Refusal, Replacement, Session
@@ -41,13 +27,7 @@ if TYPE_CHECKING:
 BEAT_S = 3.0
 TICK_S = 10.0
 QUICK_S = (0.05, 0.5)
-FORGET = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
 STALE = {*FORGET, ErrorCode.FENCED_INSTANCE_ID}
-RETRY = {
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-}
 
 
 class _Line(Wire):
@@ -62,15 +42,18 @@ class _Line(Wire):
         self._cut()
 
 
-class Process:
+class Process(Membership):
     """One consumer, from its start to its end."""
 
     def __init__(self, team: "Team", number: int, instance: str | None, host: str = "") -> None:
+        plan = team.plan
+        super().__init__(
+            plan.name, instance, plan.session_ms, plan.rebalance_ms, protocol=plan.assignor
+        )
         self.team = team
         self.loop = team.loop
         self.random = team.random
         self.scribe = team.scribe
-        self.instance = instance
         self.client_id = f"{team.plan.name}-app-{number}"
         self.host = host or f"10.{team.plan.number // 250}.{team.plan.number % 250}.{number + 1}"
         self.software = team.plan.software[number % len(team.plan.software)]
@@ -81,13 +64,10 @@ class Process:
         self.is_zombie = False
         self.poll_s = QUICK_S
         """How long its application takes to come back to poll, and so to rejoin."""
-        self.member_id = ""
-        self.generation = -1
         self.share: list[int] = []
         self.must_join = True
         self.rejoins_as: str | None = None
         """The cause of a round that its next JoinGroup starts; None: it follows one."""
-        self.is_fenced = False
         self.heard_ms = 0
         self.leads = False
         self._sent_join_ms = 0
@@ -98,6 +78,10 @@ class Process:
         self._session: Session | None = None
         self._owned: list[Ownership] = []
         self._beats_at = self._commits_at = self.loop.time()
+
+    @property
+    def instance(self) -> str | None:
+        return self.instance_id
 
     # -- its life ------------------------------------------------------------------------------
 
@@ -146,10 +130,7 @@ class Process:
 
     async def send_leave(self) -> None:
         self.team.trigger("member_left", self, -1)
-        identity = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance)
-        reply = await self.call(
-            5, LeaveGroupRequest(group_id=self.team.plan.name, members=[identity])
-        )
+        reply = await self.call(5, self.leave_request())
         assert not reply.error_code, ErrorCode(reply.error_code)
         self.end("left")
 
@@ -253,15 +234,7 @@ class Process:
         return round(due / TICK_S) * TICK_S
 
     async def _heartbeat(self) -> None:
-        reply = await self.call(
-            4,
-            HeartbeatRequest(
-                group_id=self.team.plan.name,
-                generation_id=self.generation,
-                member_id=self.member_id,
-                group_instance_id=self.instance,
-            ),
-        )
+        reply = await self.call(4, self.heartbeat_request())
         self._heed("Heartbeat", reply.error_code)
         if reply.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
             await self._come_back()
@@ -273,13 +246,7 @@ class Process:
             await asyncio.sleep(min(BEAT_S, delay))
             delay -= BEAT_S
             if delay > 0:
-                request = HeartbeatRequest(
-                    group_id=self.team.plan.name,
-                    generation_id=self.generation,
-                    member_id=self.member_id,
-                    group_instance_id=self.instance,
-                )
-                code = (await self.call(4, request)).error_code
+                code = (await self.call(4, self.heartbeat_request())).error_code
                 if code != ErrorCode.REBALANCE_IN_PROGRESS:
                     self._heed("Heartbeat", code)
                     if code in STALE:
@@ -343,29 +310,20 @@ class Process:
             topics=self.topics,
             owned_partitions=owned if plan.is_cooperative and self.share else [],
         )
-        metadata = encode_subscription(subscription)
-        request = JoinGroupRequest(
-            group_id=plan.name,
-            session_timeout_ms=plan.session_ms,
-            rebalance_timeout_ms=plan.rebalance_ms,
-            member_id=self.member_id,
-            group_instance_id=self.instance,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name=plan.assignor, metadata=metadata)],
-        )
+        self.metadata = encode_subscription(subscription)
         if not self.member_id:
             if self.instance is None:
-                first = await self.call(9, request)
+                first = await self.call(9, self.join_request())
                 if first.error_code in RETRY:
                     await asyncio.sleep(0.1)
                     return None
                 assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED, first.error_code
-                request.member_id = self.member_id = first.member_id
+                self.member_id = first.member_id
             is_known = self.team.coming(self)
         else:
             is_known = True
         self._sent_join_ms = self.scribe.wall_ms()
-        joined = await self.call(9, request)
+        joined = await self.call(9, self.join_request())
         if joined.error_code:
             self._heed("JoinGroup", joined.error_code)
             if joined.error_code in RETRY | {ErrorCode.REBALANCE_IN_PROGRESS}:
@@ -393,15 +351,8 @@ class Process:
 
     async def _sync(self, joined: Any, generation: Generation) -> None:
         plan = self.team.plan
-        request = SyncGroupRequest(
-            group_id=plan.name,
-            generation_id=joined.generation_id,
-            member_id=self.member_id,
-            group_instance_id=self.instance,
-            protocol_type="consumer",
-            protocol_name=plan.assignor,
-            assignments=self._assign(joined),
-        )
+        request = self.sync_request(self._assign(joined))
+        request.generation_id = joined.generation_id
         synced = await self.call(5, request)
         if synced.error_code:
             self._heed("SyncGroup", synced.error_code)
@@ -409,8 +360,7 @@ class Process:
             return
         if self.client_id in generation.joins:
             generation.ended_ms = generation.ended_ms or self.scribe.wall_ms()
-        shares = decode_assignment(synced.assignment).assigned_partitions
-        share = [one for each in shares for one in each.partitions]
+        share = partitions_in(synced.assignment)
         generation.shares[self.client_id] = len(share)
         self._take(share, generation)
         quiet_s = 0.6 * plan.session_ms / 1000
@@ -437,10 +387,10 @@ class Process:
         if revoked:  # KIP-429: who gave something up asks for another round
             self.must_join, self.rejoins_as = True, "member_rejoined"
 
-    def _assign(self, joined: Any) -> list[SyncGroupRequestAssignment]:
+    def _assign(self, joined: Any) -> dict[str, bytes]:
         plan = self.team.plan
         if not joined.members or joined.skip_assignment:
-            return []
+            return {}
         if plan.is_cooperative:
             owned = {
                 each.member_id: [
@@ -453,20 +403,7 @@ class Process:
             shares = sticky(owned, plan.partitions)
         else:
             shares = ranges([each.member_id for each in joined.members], plan.partitions)
-        return [
-            SyncGroupRequestAssignment(
-                member_id=member,
-                assignment=encode_assignment(
-                    Assignment(
-                        version=1,
-                        assigned_partitions=[TopicPartition(topic=plan.topic, partitions=share)]
-                        if share
-                        else [],
-                    )
-                ),
-            )
-            for member, share in shares.items()
-        ]
+        return {who: share_of(plan.topic, share) for who, share in shares.items()}
 
     def _disown(self, partitions: list[int] | None = None) -> None:
         """It does not consume these any more; by default all."""
@@ -486,22 +423,11 @@ class Process:
     async def commit(self) -> None:
         """Every partition further by what has come since; what is refused is noted."""
         plan, ends = self.team.plan, self.team.ends
-        places = []
+        places = {}
         for one in self.share:
             ends[one] += max(1, int(self.random.uniform(0.8, 1.2) * plan.rate * self.commit_s))
-            places.append(
-                OffsetCommitRequestPartition(partition_index=one, committed_offset=ends[one])
-            )
-        reply = await self.call(
-            8,
-            OffsetCommitRequest(
-                group_id=plan.name,
-                generation_id_or_member_epoch=self.generation,
-                member_id=self.member_id,
-                group_instance_id=self.instance,
-                topics=[OffsetCommitRequestTopic(name=plan.topic, partitions=places)],
-            ),
-        )
+            places[plan.topic, one] = ends[one]
+        reply = await self.call(8, self.commit_request(places))
         results = reply.topics[0].partitions
         code = results[0].error_code
         if code == ErrorCode.NONE:

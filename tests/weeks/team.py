@@ -8,7 +8,6 @@ from random import Random
 from typing import Any, Final, Protocol
 
 from groupkeeper.protocol.message import Message
-from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tests.simulation.consumer import Wire
 from tests.support.virtual_loop import VirtualLoop
 from tests.weeks.machine import dial
@@ -261,8 +260,7 @@ class Team:
         """LeaveGroup by an administrator."""
         self.trigger("member_removed_by_admin", ADMIN, -1)
         self._forget(process, "removed")
-        who = MemberIdentity(member_id=process.member_id, group_instance_id=process.instance)
-        reply = await self.ask(5, LeaveGroupRequest(group_id=self.plan.name, members=[who]))
+        reply = await self.ask(5, process.leave_request())
         assert reply.members[0].error_code == 0, reply
 
     async def ask(self, version: int, request: Message) -> Any:
