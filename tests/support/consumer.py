@@ -166,7 +166,8 @@ class Member(Membership):
 
     def synced(self, plan: Mapping[str, bytes] | None = None) -> bytes:
         """The assignment."""
-        answer = self.client.call(3, self.sync_request(plan))
+        version = 1 if self.instance_id is None else 3
+        answer = self.client.call(version, self.sync_request(plan))
         assert answer.error_code == 0, answer
         return bytes(answer.assignment)
 
@@ -181,7 +182,7 @@ class Member(Membership):
         """The error code."""
         return int(self.client.call(3, self.heartbeat_request()).error_code)
 
-    def commit(self, places: Places) -> set[int]:
+    def committed(self, places: Places) -> set[int]:
         """The error codes of all partitions."""
         return {*codes_of(self.client.call(7, self.commit_request(places))).values()}
 

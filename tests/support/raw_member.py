@@ -4,16 +4,12 @@ lea, fred = member(broker, "lea"), member(broker, "fred")
 settle(lea, fred)
 """
 
-from socket import create_connection
-from typing import Any
+from typing import Any, Self
 
-from groupkeeper.protocol.embedded import Assignment, TopicPartition
-from groupkeeper.protocol.messages.join_group import JoinGroupRequest
-from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.message import Message
 from groupkeeper.testing import Broker
-from tests.support.codecs import encode_assignment
-from tests.support.requests import commit_request, heartbeat, join_request, sync_request
-from tests.support.wire import ANSWER_S, Address, Client
+from tests.support.consumer import Member, share_of
+from tests.support.wire import Address, connect
 
 SESSION_MS = 10_000
 
@@ -23,67 +19,54 @@ def address(broker: Broker) -> Address:
     return host, int(port)
 
 
-class RawMember(Client):
-    """One member; dynamic unless it has an instance id."""
+class RawMember(Member):
+    """One member with a connection of its own, which closes it; dynamic unless it has an instance
+    id.
+    """
 
     def __init__(
         self, broker: Broker, name: str, instance: str | None, group: str, session_ms: int
     ) -> None:
-        super().__init__(create_connection(address(broker), ANSWER_S), client_id=name)
-        self.group = group
-        self.instance = instance
-        self.session_ms = session_ms
+        client = connect(address(broker), client_id=name)
+        super().__init__(client, group, instance, session_ms=session_ms)
         self.client_id = name
-        self.member_id = ""
-        self.generation = -1
         self.is_joining = False
         """Its JoinGroup waits for an answer."""
-        self.leads: dict[str, None] = {}
+        self.leads: list[str] = []
         """Ids of all members, if it is the leader."""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.client.close()
+
+    def send(self, version: int, request: Message) -> None:
+        self.client.send(version, request)
+
+    def call(self, version: int, request: Message) -> Any:
+        return self.client.call(version, request)
+
     def ask_join(self) -> None:
-        request: JoinGroupRequest = join_request(
-            self.group, self.member_id, session_timeout_ms=self.session_ms
-        )
-        request.group_instance_id = self.instance
-        self.send(3 if self.instance is None else 5, request)
+        super().ask_join()
         self.is_joining = True
 
-    def joined(self) -> None:
-        answer = self.take()
+    def joined(self) -> list[str]:
         self.is_joining = False
-        assert answer.error_code == 0, answer
-        self.member_id, self.generation = answer.member_id, answer.generation_id
-        self.leads = dict.fromkeys(each.member_id for each in answer.members)
-
-    def synced(self, plan: dict[str, bytes] | None = None) -> None:
-        request = sync_request(self.member_id, self.generation, self.group, plan)
-        request.group_instance_id = self.instance
-        answer = self.call(1 if self.instance is None else 3, request)
-        assert answer.error_code == 0, answer
+        self.leads = super().joined()
+        return self.leads
 
     def commit(self, offset: int, topic: str = "orders", partition: int = 0) -> int:
-        request = commit_request(
-            {(topic, partition): offset}, self.group, self.member_id, self.generation
-        )
-        return int(self.call(7, request).topics[0].partitions[0].error_code)
+        """The error code."""
+        [code] = self.committed({(topic, partition): offset})
+        return code
 
-    def beat(self) -> int:
-        request = heartbeat(self.member_id, self.generation, self.group, self.instance)
-        return int(self.call(3, request).error_code)
-
-    def leave(self) -> Any:
+    def leave(self, reason: str | None = "it was closed") -> Any:
         """With the reason that clients give (KIP-800)."""
-        identity = MemberIdentity(
-            member_id=self.member_id, group_instance_id=self.instance, reason="it was closed"
-        )
-        return self.call(5, LeaveGroupRequest(group_id=self.group, members=[identity]))
-
-
-def assignment(partitions: list[int], topic: str = "orders") -> bytes:
-    """As the assignors of consumers write it."""
-    topics = [TopicPartition(topic=topic, partitions=partitions)] if partitions else []
-    return encode_assignment(Assignment(assigned_partitions=topics))
+        return super().leave(reason)
 
 
 def member(
@@ -113,8 +96,11 @@ def settle(*members: RawMember, plan: dict[str, list[int]] | None = None) -> Non
     for each in members:
         each.joined()
     wanted = plan or {each.client_id: [number] for number, each in enumerate(members)}
+    shares = {
+        each.member_id: share_of("orders", wanted.get(each.client_id, ()), 0) for each in members
+    }
     leader = next(each for each in members if each.member_id in each.leads)
-    leader.synced({each.member_id: assignment(wanted.get(each.client_id, [])) for each in members})
+    leader.synced(shares)
     for each in members:
         if each is not leader:
             each.synced()

@@ -10,16 +10,11 @@ from typing import Any, Final
 
 from groupkeeper.history.returns import find_returns
 from groupkeeper.history.rounds import Folding, HistoryEntry, time_of
-from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
-from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
-from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.simulation.cluster import START_OF_TIME_MS
-from tests.support.codecs import encode_assignment, encode_subscription
+from tests.support.consumer import Membership, dealt, subscription
 from tests.support.served import Client, Served
 from tests.support.stored_events import stored
 from tests.support.wire import Exchange
@@ -33,7 +28,7 @@ SHIFT_MS: Final = START_OF_TIME_MS - 1_795_316_400_000
 """So that all begin at 2026-11-22 03:00 UTC."""
 
 
-class App(Client):
+class App(Client, Membership):
     """A consumer application; `poll_ms` is its max.poll.interval.ms."""
 
     def __init__(
@@ -46,86 +41,48 @@ class App(Client):
         poll_ms: int = 60_000,
         protocol: str = "range",
     ) -> None:
-        super().__init__(served)
+        Client.__init__(self, served)
+        Membership.__init__(self, GROUP, instance, session_ms, poll_ms, protocol=protocol)
         self._exchange = Exchange(name)
-        self.name, self.instance, self.protocol = name, instance, protocol
-        self.session_ms, self.poll_ms = session_ms, poll_ms
+        self.name = name
         self.topics = ["orders"]
-        self.member_id, self.generation = "", -1
         software = {"client_software_name": "apache-kafka-java", "client_software_version": "4.1.0"}
         self.call(3, ApiVersionsRequest(**software))
 
     def ask(self) -> None:
         """Send JoinGroup, and again with the member id that a new dynamic member is given."""
-        self.send(9, self._join())
-        if self.instance is None and not self.member_id:
+        self.metadata = subscription(*self.topics)
+        self.send(9, self.join_request())
+        if self.instance_id is None and not self.member_id:
             answer = self.take()
             assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
             self.member_id = answer.member_id
-            self.send(9, self._join())
-
-    def _join(self) -> JoinGroupRequest:
-        metadata = encode_subscription(Subscription(version=1, topics=self.topics))
-        return JoinGroupRequest(
-            group_id=GROUP,
-            member_id=self.member_id,
-            group_instance_id=self.instance,
-            session_timeout_ms=self.session_ms,
-            rebalance_timeout_ms=self.poll_ms,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name=self.protocol, metadata=metadata)],
-        )
+            self.send(9, self.join_request())
 
     def joined(self) -> bool:
         """Take the answer to JoinGroup; whether this is the leader."""
         answer = self.take()
         assert answer.error_code == 0, answer.error_code
-        self.member_id, self.generation = answer.member_id, answer.generation_id
+        self.take_join(answer)
         return bool(answer.leader == self.member_id and answer.members)
-
-    def ask_assignment(self, plan: Sequence[SyncGroupRequestAssignment] = ()) -> None:
-        request = SyncGroupRequest(
-            group_id=GROUP,
-            generation_id=self.generation,
-            member_id=self.member_id,
-            group_instance_id=self.instance,
-            protocol_type="consumer",
-            protocol_name=self.protocol,
-            assignments=[*plan],
-        )
-        self.send(5, request)
 
     def alive(self) -> int:
         """Send a heartbeat; the error code."""
-        request = HeartbeatRequest(
-            group_id=GROUP,
-            member_id=self.member_id,
-            generation_id=self.generation,
-            group_instance_id=self.instance,
-        )
-        return int(self.call(4, request).error_code)
+        return int(self.call(4, self.heartbeat_request()).error_code)
 
     def goodbye(self, reason: str) -> None:
         """Send LeaveGroup."""
-        self.remove(reason, self)
+        self.call(5, self.leave_request(reason))
         self.member_id = ""
-
-    def remove(self, reason: str, *apps: "App") -> None:
-        """Send LeaveGroup for these."""
-        members = [
-            MemberIdentity(member_id=each.member_id, group_instance_id=each.instance, reason=reason)
-            for each in apps
-        ]
-        self.call(5, LeaveGroupRequest(group_id=GROUP, members=members))
 
     def restart(self) -> "App":
         """The same application in a new process."""
         return App(
             self._served,
             self.name,
-            instance=self.instance,
+            instance=self.instance_id,
             session_ms=self.session_ms,
-            poll_ms=self.poll_ms,
+            poll_ms=self.rebalance_ms,
             protocol=self.protocol,
         )
 
@@ -141,22 +98,14 @@ def rebalance(served: Served, *apps: App, gap_s: float = 0.3) -> None:
 
 def share(served: Served, leader: App, apps: Sequence[App]) -> None:
     """The partitions are dealt out."""
-    plan = [
-        SyncGroupRequestAssignment(member_id=app.member_id, assignment=_deal(n, len(apps)))
-        for n, app in enumerate(apps)
-    ]
+    plan = dealt([app.member_id for app in apps], "orders", PARTITIONS)
     for app in apps:
         if app is not leader:
-            app.ask_assignment()
+            app.send(5, app.sync_request())
     served.advance(0.2)
-    leader.ask_assignment(plan)
+    leader.send(5, leader.sync_request(plan))
     for app in apps:
         assert app.take().error_code == 0
-
-
-def _deal(number: int, among: int) -> bytes:
-    mine = TopicPartition(topic="orders", partitions=[*range(number, PARTITIONS, among)])
-    return encode_assignment(Assignment(version=1, assigned_partitions=[mine]))
 
 
 def live(served: Served, seconds: float, *apps: App) -> list[App]:
@@ -290,7 +239,7 @@ def duel(served: Served) -> float:
 def removed_by_admin(served: Served) -> float:
     a, b, c = three(served)
     began = served.loop.time()
-    App(served, ADMIN).remove("billing-c hangs, ticket 4711", c)
+    App(served, ADMIN).call(5, c.leave_request("billing-c hangs, ticket 4711"))
     rebalance(served, *live(served, BEAT_S, a, b))
     return began
 

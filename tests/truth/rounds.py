@@ -2,10 +2,9 @@
 
 import time
 
-from groupkeeper.protocol.embedded import Subscription
-from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest
 from tests.clients.libraries import AIOKAFKA, CONFLUENT
-from tests.support.codecs import encode_subscription
+from tests.support.consumer import Membership, subscription
 from tests.truth.foreign import BY_HAND, JAVA
 from tests.truth.play import KAFKA_PYTHON, LONG_MS, POLL_MS, Play
 from tests.truth.situations import situation
@@ -199,11 +198,6 @@ def _pending(play: Play) -> None:
 
 
 def _join(play: Play, session_ms: int, rebalance_ms: int) -> JoinGroupRequest:
-    data = encode_subscription(Subscription(version=1, topics=[play.group.topic]))
-    return JoinGroupRequest(
-        group_id=play.group.name,
-        session_timeout_ms=session_ms,
-        rebalance_timeout_ms=rebalance_ms,
-        protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=data)],
-    )
+    data = subscription(play.group.topic)
+    member = Membership(play.group.name, None, session_ms, rebalance_ms, metadata=data)
+    return member.join_request()
