@@ -22,7 +22,7 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from tests.chaos.wire import Client
-from tests.support.requests import commit_request, heartbeat, join_request, sync_request
+from tests.support.consumer import Member
 from tests.support.wire import Address
 from tests.topics.scene import batch
 
@@ -83,21 +83,9 @@ class Cores:
         return total / 1e9
 
 
-def member(client: Client, group_id: str) -> tuple[str, int]:
-    """Join a group as its only member; (member id, generation)."""
-    request = join_request(group_id, session_timeout_ms=SESSION_MS)
-    joined = client.call(3, request)
-    assert joined.error_code == 0, f"JoinGroup: error {joined.error_code}"
-    who, generation = joined.member_id, joined.generation_id
-    synced = client.call(3, sync_request(who, generation, group_id, {who: b"share"}))
-    assert synced.error_code == 0, f"SyncGroup: error {synced.error_code}"
-    return who, generation
-
-
 def canary(pipe: Connection, address: Address, pid: int) -> None:
     client = Client(address, SOURCE, PATIENCE_SECONDS)
-    who, generation = member(client, "canary")
-    request = heartbeat(who, generation, "canary")
+    request = Member(client, "canary", session_ms=SESSION_MS).settle().heartbeat_request()
 
     def step() -> str:
         error = client.call(3, request).error_code
@@ -108,10 +96,10 @@ def canary(pipe: Connection, address: Address, pid: int) -> None:
 
 def bystander(pipe: Connection, address: Address, pid: int) -> None:
     client = Client(address, SOURCE, PATIENCE_SECONDS)
-    who, generation = member(client, "bystander")
+    member = Member(client, "bystander", session_ms=SESSION_MS).settle()
     topic = CreatableTopic(name="bystander", num_partitions=1, replication_factor=1)
     client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
-    steps = Bystander(client, who, generation)
+    steps = Bystander(member)
     for _ in range(3):  # codecs are compiled and files opened before anybody measures
         steps()
     _repeat(pipe, steps, STEP_SECONDS, Cores(pid))
@@ -120,9 +108,9 @@ def bystander(pipe: Connection, address: Address, pid: int) -> None:
 class Bystander:
     """Commits, produces and fetches in turn; a call is one exchange and returns what was wrong."""
 
-    def __init__(self, client: Client, member_id: str, generation: int) -> None:
-        self._client = client
-        self._who = member_id, generation
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._client = member.client
         self._steps = [self._commit, self._produce, self._fetch]
         self._count = 0
         self._offset = 0
@@ -133,10 +121,7 @@ class Bystander:
         return step()
 
     def _commit(self) -> str:
-        who, generation = self._who
-        places = {("bystander", 0): self._count}
-        request = commit_request(places, "bystander", who, generation)
-        error = self._client.call(7, request).topics[0].partitions[0].error_code
+        [error] = self._member.committed({("bystander", 0): self._count})
         return f"OffsetCommit: error {error}" if error else ""
 
     def _produce(self) -> str:

@@ -8,37 +8,27 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from groupkeeper.protocol.embedded import Subscription
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.fuzz.life import Finding, Life
 from tests.simulation.cluster import ADDRESS
 from tests.simulation.consumer import Wire
-from tests.support.codecs import encode_subscription
-from tests.support.consumer import RETRY
-from tests.support.requests import (
-    codes_of,
-    commit_request,
-    fetch_request,
-    heartbeat,
-    join_request,
-    sync_request,
-)
+from tests.support.consumer import RETRY, Membership, subscription
+from tests.support.requests import codes_of, fetch_request
 
 GROUP, TOPIC = "bystander", "quiet"
 SESSION_MS = 1_800_000
 PATIENCE_S = 120.0
 
 
-class Bystander:
+class Bystander(Membership):
     """The member, and what it was promised."""
 
     def __init__(self, life: Life) -> None:
+        super().__init__(GROUP, session_ms=SESSION_MS, metadata=subscription(TOPIC, version=0))
         self._life = life
         self._wire: Wire | None = None
-        self._member_id = ""
-        self._generation = -1
         self._sent = 0
         self._acknowledged = -1
         life.ending.append(self._disconnected)
@@ -49,12 +39,8 @@ class Bystander:
     def arrive(self) -> None:
         """Make the topic, join, sync."""
         self.make_topics([TOPIC])
-        join = join_request(GROUP, session_timeout_ms=SESSION_MS)
-        join.protocols[0].metadata = encode_subscription(Subscription(topics=[TOPIC]))
-        joined = self.call(3, join)
-        self._member_id, self._generation = joined.member_id, joined.generation_id
-        plan = {self._member_id: b"mine"}
-        synced = self.call(5, sync_request(self._member_id, self._generation, GROUP, plan))
+        self.take_join(self.call(3, self.join_request()))
+        synced = self.call(5, self.sync_request({self.member_id: b"mine"}))
         self._expect(synced.error_code, "sync")
 
     def make_topics(self, names: Sequence[str]) -> None:
@@ -65,9 +51,8 @@ class Bystander:
 
     def check(self) -> None:
         """Beat, commit one further, read it back. On a broken disk it may be told to wait."""
-        who = (self._member_id, self._generation)
         self._sent += 1
-        commit = commit_request({(TOPIC, 0): self._sent}, GROUP, *who)
+        commit = self.commit_request({(TOPIC, 0): self._sent})
         asked = fetch_request(GROUP, topics={TOPIC: [0]})
         self.beat()
         if self._works(8, commit, "commit"):
@@ -80,8 +65,7 @@ class Bystander:
 
     def beat(self) -> None:
         """Only say that it is alive."""
-        beat = heartbeat(self._member_id, self._generation, GROUP)
-        self._works(4, beat, "heartbeat")
+        self._works(4, self.heartbeat_request(), "heartbeat")
 
     def _works(self, version: int, request: Message, what: str) -> bool:
         """True when it was answered well; False when the disk is a reason to wait."""

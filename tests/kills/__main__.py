@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.kills.crowd import java_jars
+from tests.kills.crowd import java_words
 from tests.kills.run import NotSettled, Plan, Say, run, words
 from tests.suites.suite import SuiteError
 
@@ -68,10 +68,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep what is written")
     options = parser.parse_args(arguments)
     console = Console()
-    jars = None
+    java = None
     if not options.without_java:
         try:
-            jars = java_jars()
+            java = java_words()
         except SuiteError as error:
             _print(console, f"without Java's client: {error}")
     plan = Plan(
@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> int:
         options.seed,
         raw=options.raw,
         once=options.once,
-        jars=jars,
+        java=java,
         checkout=options.checkout and options.checkout.resolve(),
         compacts=not options.without_compaction,
     )

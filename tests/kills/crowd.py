@@ -25,12 +25,11 @@ from tests.chaos.wire import Client
 from tests.clients.libraries import Library
 from tests.clients.process import ClientError, Worker
 from tests.kills.ledger import Ledger
-from tests.suites import maven
-from tests.suites.kafka_tools import JARS
+from tests.suites import kafka_tools
 from tests.suites.process import missing
 from tests.suites.run import PLACE as SUITES
 from tests.suites.suite import SuiteError
-from tests.support.requests import codes_of, commit_request, join_request, sync_request
+from tests.support.consumer import Member
 from tests.support.wire import Address
 from tests.topics.scene import NOW, batch
 
@@ -195,10 +194,9 @@ class Java(Committer):
     CLASS = "org.apache.kafka.tools.VerifiableConsumer"
     PROPERTIES = "metadata.recovery.strategy=none\n"
 
-    def __init__(self, jars: str, bootstrap: str, log: Path, ledger: Ledger) -> None:
+    def __init__(self, java: list[str], bootstrap: str, log: Path, ledger: Ledger) -> None:
         super().__init__("java static", "group of java", ledger)
-        command = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", jars]
-        command += [self.CLASS, "--bootstrap-server", bootstrap, "--topic", TOPIC]
+        command = [*java, self.CLASS, "--bootstrap-server", bootstrap, "--topic", TOPIC]
         command += ["--group-id", self.group_id, "--group-instance-id", "java-1"]
         command += ["--session-timeout", str(SESSION_MS)]
         config = log.with_suffix(".properties")
@@ -245,23 +243,17 @@ class Raw(Committer):
         self._instance = f"raw instance {number}" if number % 2 else None
         self._numbers = itertools.count(1)
         self._client: Client | None = None
-        self._who, self._generation = self._join()
+        self._member = self._joined()
 
-    def _join(self) -> tuple[str, int]:
-        client = Client(self._address)
-        request = join_request(self.group_id, session_timeout_ms=SESSION_MS * 20)
-        request.group_instance_id = self._instance
-        joined = client.call(5 if self._instance else 3, request)
-        assert joined.error_code == 0, joined
-        who, generation = joined.member_id, joined.generation_id
-        synced = client.call(3, sync_request(who, generation, self.group_id, {who: b"all"}))
-        assert synced.error_code == 0, synced
-        client.close()
-        return who, generation
+    def _joined(self) -> Member:
+        with Client(self._address) as client:
+            member = Member(client, self.group_id, self._instance, session_ms=SESSION_MS * 20)
+            return member.settle(b"all")
 
     @property
     def group(self) -> Group:
-        return Group({self._who: (self._instance, b"all")}, self._generation)
+        member = self._member
+        return Group({member.member_id: (self._instance, b"all")}, member.generation)
 
     def step(self) -> None:
         try:
@@ -278,8 +270,8 @@ class Raw(Committer):
         number = next(self._numbers)
         offsets = dict.fromkeys(PLACES[: 1 + number % PARTITIONS], number)
         self.ledger.sends(self.group_id, offsets)
-        request = commit_request(offsets, self.group_id, self._who, self._generation)
-        errors = {*codes_of(self._client.call(7, request)).values()}
+        self._member.client = self._client
+        errors = self._member.committed(offsets)
         if errors != {0}:
             raise OSError(ErrorCode(errors.pop()).name)
         self.ledger.commits(self.name, self.group_id, offsets, bounded=True)
@@ -321,11 +313,9 @@ class Producer(Committer):
         time.sleep(PAUSE_SECONDS * 4)
 
 
-def java_jars() -> str:
-    """Class path of Kafka's tools, fetched by Maven once. Raises SuiteError with the reason."""
+def java_words() -> list[str]:
+    """Java with Kafka's tools, fetched by Maven once. Raises SuiteError with the reason."""
     lacking = missing(("java", "mvn"))
     if lacking:
         raise SuiteError(f"no {' and no '.join(lacking)} on the path")
-    folder = SUITES / "kafka-tools" / "jars"
-    folder.mkdir(parents=True, exist_ok=True)
-    return maven.jars(folder, JARS)
+    return kafka_tools.java(SUITES)

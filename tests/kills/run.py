@@ -66,7 +66,7 @@ class NotSettled(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run. `raw`: groups without a library; `once`: groups that commit once; `jars`: class
+    """What is run. `raw`: groups without a library; `once`: groups that commit once; `java`: class
     path of Kafka's tools; `compacts`: the server compacts its logs all the time.
     """
 
@@ -76,7 +76,7 @@ class Plan:
     administrators: Sequence[Library] = (CONFLUENT, KAFKA_PYTHON_3)
     raw: int = 10
     once: int = 400
-    jars: str | None = None
+    java: list[str] | None = None
     checkout: Path | None = None
     compacts: bool = True
 
@@ -173,9 +173,9 @@ class _Run:
         for library in self._plan.administrators:
             log = self._folder / f"{library.name}-admin.log"
             self._clients.append(Administrator(library, bootstrap, log, ledger))
-        if self._plan.jars is not None:
+        if self._plan.java is not None:
             log = self._folder / "java.log"
-            self._clients.append(Java(self._plan.jars, bootstrap, log, ledger))
+            self._clients.append(Java(self._plan.java, bootstrap, log, ledger))
 
     def _create_topic(self) -> None:
         client = Client(self._address)

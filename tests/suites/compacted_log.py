@@ -26,15 +26,10 @@ from groupkeeper.protocol.messages.produce import (
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.recovery.manifest import ManifestFile
 from tests.suites.suite import SuiteError
+from tests.support.consumer import Member
 from tests.support.process import Server
 from tests.support.raw_batches import Kind, Written, raw_batch
-from tests.support.requests import (
-    codes_of,
-    commit_request,
-    join_request,
-    offset_delete_request,
-    sync_request,
-)
+from tests.support.requests import codes_of, commit_request, offset_delete_request
 from tests.support.wire import Client, connect
 
 SETTINGS = {
@@ -88,7 +83,8 @@ def _fill(client: Client) -> None:
             places = [(READ, 1), (READ, 2)]
             _good(codes_of(client.call(0, offset_delete_request(places, "one"))).values())
             client.call(2, DeleteGroupsRequest(groups_names=["two"]))
-        _rebalance(client, f"member {number % 3}")
+        # A group of one static member, which is there already or joins.
+        Member(client, f"member {number % 3}", "instance").settle(b"all")
 
 
 def _commit(client: Client, group: str, number: int) -> None:
@@ -107,17 +103,6 @@ def _produce(client: Client, number: int) -> None:
     topics = [TopicProduceData(name=TOPIC, partition_data=parts)]
     answer = client.call(7, ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=topics))
     _good([answer.responses[0].partition_responses[0].error_code])
-
-
-def _rebalance(client: Client, group: str) -> None:
-    """A group of one static member, which is there already or joins."""
-    request = join_request(group)
-    request.group_instance_id = "instance"
-    joined = client.call(5, request)
-    _good([joined.error_code])
-    who, generation = joined.member_id, joined.generation_id
-    synced = client.call(3, sync_request(who, generation, group, {who: b"all"}))
-    _good([synced.error_code])
 
 
 def _good(codes: Iterable[int]) -> None:

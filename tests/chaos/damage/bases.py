@@ -35,14 +35,13 @@ from groupkeeper.protocol.messages.produce import (
 from tests.chaos.damage.truth import Group, Place, Stored, Truth
 from tests.chaos.server import Needs, Server
 from tests.chaos.wire import Client
+from tests.support.consumer import Member
 from tests.support.process import ROOT
 from tests.support.requests import (
     codes_of,
     commit_request,
     delete_topic_request,
-    join_request,
     offset_delete_request,
-    sync_request,
 )
 from tests.support.wire import Address, Gone
 from tests.topics.scene import NOW, batch
@@ -191,27 +190,23 @@ class _Life:
         assert answer.responses[0].error_code == 0, answer
 
     def _pair(self, client: Client) -> Group:
-        """A group of two: the second one joins while the first beats, and then both rejoin."""
-        group = _alone(client, PAIR, None)
-        [first] = group.members
-        joined: list[tuple[Client, str, int]] = []
-        other = threading.Thread(
-            target=lambda: joined.append(_joined(Client(self._address), PAIR, ""))
+        """A group of two: the second one joins, and the first one with it."""
+        first, second = (
+            Member(each, PAIR, session_ms=SESSION_MS) for each in (client, Client(self._address))
         )
-        other.start()
-        answer = None
-        while answer is None or len(answer.members) < 2:
-            answer = client.call(5, _join(PAIR, first, None))
-            assert answer.error_code == 0, answer
-        other.join()
-        [(other_client, second, generation)] = joined
-        assert (answer.leader, answer.generation_id) == (first, generation), answer
-        shares = {first: b"first share", second: b"second share"}
-        for one, who, plan in ((client, first, shares), (other_client, second, {})):
-            synced = one.call(3, sync_request(who, generation, PAIR, plan))
-            assert synced.assignment == shares[who], synced
-        other_client.close()
-        return Group({who: (None, share) for who, share in shares.items()}, generation)
+        first.settle()
+        second.ask_join()
+        members: list[str] = []
+        while len(members) < 2:
+            first.ask_join()
+            members = first.joined()
+        second.joined()
+        assert first.generation == second.generation, (first, second)
+        shares = {first.member_id: b"first share", second.member_id: b"second share"}
+        for each, plan in ((first, shares), (second, {})):
+            assert each.synced(plan) == shares[each.member_id], each
+        second.client.close()
+        return Group({who: (None, share) for who, share in shares.items()}, first.generation)
 
     def _deleted_group(self, client: Client) -> None:
         for group_id in ("dead-0", "dead-1"):
@@ -306,29 +301,8 @@ class _Life:
         self._truth.records[place][answer.base_offset] = stored
 
 
-def _join(group_id: str, member_id: str, instance_id: str | None) -> object:
-    request = join_request(group_id, member_id, session_timeout_ms=SESSION_MS)
-    request.group_instance_id = instance_id
-    return request
-
-
-def _joined(client: Client, group_id: str, member_id: str) -> tuple[Client, str, int]:
-    """Join by two steps; waits for the others. Client, member id, generation."""
-    answer = client.call(5, _join(group_id, member_id, None))
-    if answer.error_code == 79:  # MEMBER_ID_REQUIRED
-        return _joined(client, group_id, answer.member_id)
-    assert answer.error_code == 0, answer
-    return client, answer.member_id, answer.generation_id
-
-
 def _alone(client: Client, group_id: str, instance_id: str | None) -> Group:
     """A group with one member, in Stable."""
-    version = 5 if instance_id is not None else 3
-    answer = client.call(version, _join(group_id, "", instance_id))
-    assert answer.error_code == 0, answer
-    who, share = answer.member_id, f"share of {group_id}".encode()
-    request = sync_request(who, answer.generation_id, group_id, {who: share})
-    request.group_instance_id = instance_id
-    synced = client.call(3, request)
-    assert synced.assignment == share, synced
-    return Group({who: (instance_id, share)}, answer.generation_id)
+    share = f"share of {group_id}".encode()
+    member = Member(client, group_id, instance_id, session_ms=SESSION_MS).settle(share)
+    return Group({member.member_id: (instance_id, share)}, member.generation)

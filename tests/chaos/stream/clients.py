@@ -7,15 +7,8 @@ from random import Random
 
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.chaos.wire import Client
-from tests.support.requests import (
-    codes_of,
-    commit_request,
-    flat_fetch_request,
-    heartbeat,
-    join_request,
-    leave_request,
-    sync_request,
-)
+from tests.support.consumer import Member
+from tests.support.requests import flat_fetch_request
 from tests.support.wire import Address
 
 TOPIC = "read"
@@ -99,41 +92,25 @@ class Crowd:
                 return
             offset = next(offsets)
             partition = offset % PARTITIONS
-            if member.commit(partition, offset):
+            if not any(member.committed({(TOPIC, partition): offset})):
                 with self._lock:
-                    self._acknowledged.add((member.group, partition, offset))
+                    self._acknowledged.add((member.group_id, partition, offset))
             self._over.wait(PAUSE_SECONDS)
 
 
-class _Member:
+class _Member(Member):
+    """Whatever the server answers, it goes on."""
+
     def __init__(self, client: Client, group: str) -> None:
-        self._client = client
-        self.group = group
-        self._who, self._generation = "", -1
+        super().__init__(client, group, session_ms=SESSION_MS, rebalance_ms=REBALANCE_MS)
 
     def join(self) -> None:
-        request = join_request(
-            self.group, self._who, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS
-        )
-        joined = self._client.call(3, request)
+        joined = self.client.call(3, self.join_request())
         if joined.error_code:
-            self._who, self._generation = "", -1
+            self.member_id, self.generation = "", -1
             return
-        self._who, self._generation = joined.member_id, joined.generation_id
-        plan = {each.member_id: b"all" for each in joined.members}
-        self._client.call(3, sync_request(self._who, self._generation, self.group, plan))
+        plan = dict.fromkeys(self.take_join(joined), b"all")
+        self.client.call(3, self.sync_request(plan))
 
     def has_to_join(self) -> bool:
-        if self._generation < 0:
-            return True
-        request = heartbeat(self._who, self._generation, self.group)
-        return bool(self._client.call(3, request).error_code)
-
-    def commit(self, partition: int, offset: int) -> bool:
-        """Whether it was acknowledged."""
-        places = {(TOPIC, partition): offset}
-        request = commit_request(places, self.group, self._who, self._generation)
-        return not any(codes_of(self._client.call(7, request)).values())
-
-    def leave(self) -> None:
-        self._client.call(3, leave_request(self._who, group_id=self.group))
+        return self.generation < 0 or bool(self.beat())

@@ -7,9 +7,7 @@ happens by itself but what the server's timers do.
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from groupkeeper.protocol.embedded import Assignment, TopicPartition
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.produce import (
@@ -17,16 +15,12 @@ from groupkeeper.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from tests.suites.checks import wait_for
+from tests.support import consumer
 from tests.support.batches import batch
-from tests.support.codecs import encode_assignment
+from tests.support.consumer import dealt
 from tests.support.process import Server
-from tests.support.requests import (
-    commit_request,
-    heartbeat,
-    join_request,
-    leave_request,
-    sync_request,
-)
+from tests.support.requests import commit_request
 from tests.support.wire import Address, connect
 
 GROUPS = 10_000
@@ -42,65 +36,39 @@ SETTINGS = {
     "offsets.topic.num.partitions": "8",
 }
 _AT_ONCE = 500
-_BEATS, _BEAT_S = 200, 0.05
 _SESSION_MS = 600_000
-_REBALANCE_MS = 60_000
 
 
-class Member:
+class Member(consumer.Member):
     """A consumer with a connection of its own."""
 
     def __init__(self, address: Address, name: str, group: str = GROUP) -> None:
+        super().__init__(connect(address, client_id=name), group, session_ms=_SESSION_MS)
         self.name = name
-        self._client = connect(address, client_id=name)
-        self._group = group
-        self.member_id = ""
-        self._generation = -1
         self._waits = False
 
-    def ask(self, **fields: Any) -> None:
+    def ask(self) -> None:
         """Send JoinGroup, unless one waits."""
-        if self._waits:
-            return
-        wanted = {"session_timeout_ms": _SESSION_MS, "rebalance_timeout_ms": _REBALANCE_MS}
-        request = join_request(self._group, self.member_id, **(wanted | fields))
-        self._client.send(3, request)
+        if not self._waits:
+            self.ask_join()
         self._waits = True
 
     def ask_when_told(self) -> None:
         """Send JoinGroup once a heartbeat says that there is a rebalance."""
-        if self._waits:
-            return
-        for _ in range(_BEATS):
-            beat = heartbeat(self.member_id, self._generation, self._group)
-            if self._client.call(3, beat).error_code == ErrorCode.REBALANCE_IN_PROGRESS:
-                self.ask()
-                return
-            time.sleep(_BEAT_S)
-        raise AssertionError(f"{self.name} was not told of a rebalance")
+        if not self._waits:
+            wait_for(
+                lambda: self.beat() == ErrorCode.REBALANCE_IN_PROGRESS,
+                f"{self.name} is told of a rebalance",
+            )
+            self.ask()
 
-    def take(self) -> bool:
-        """The answer to JoinGroup; whether it is the leader."""
-        found = self._client.take()
-        assert found.error_code == 0, found
+    def joined(self) -> list[str]:
         self._waits = False
-        self.member_id, self._generation = found.member_id, found.generation_id
-        return bool(found.leader == found.member_id)
+        return super().joined()
 
-    def ask_share(self, plan: dict[str, bytes]) -> None:
-        """Send SyncGroup."""
-        self._client.send(3, sync_request(self.member_id, self._generation, self._group, plan))
-
-    def take_share(self) -> None:
-        found = self._client.take()
-        assert found.error_code == 0, found
-
-    def leave(self) -> None:
-        self._client.call(3, leave_request(self.member_id, group_id=self._group))
-        self._client.close()
-
-    def close(self) -> None:
-        self._client.close()
+    def leave(self, reason: str | None = None) -> None:
+        super().leave(reason)
+        self.client.close()
 
 
 def rebalance(members: Sequence[Member]) -> None:
@@ -115,18 +83,11 @@ def rebalance(members: Sequence[Member]) -> None:
 
 def finish(members: Sequence[Member]) -> None:
     """All have sent JoinGroup: take the answers, and share the partitions."""
-    leads = [each.take() for each in members]
+    leads = [bool(each.joined()) for each in members]
     names = sorted(members, key=lambda each: each.name)
-    plan = {each.member_id: _share(number, len(names)) for number, each in enumerate(names)}
-    for each, is_leader in zip(members, leads, strict=True):
-        each.ask_share(plan if is_leader else {})
-    for each in members:
-        each.take_share()
-
-
-def _share(number: int, among: int) -> bytes:
-    mine = TopicPartition(topic=TOPIC, partitions=[*range(number, PARTITIONS, among)])
-    return encode_assignment(Assignment(version=1, assigned_partitions=[mine]))
+    plan = dealt([each.member_id for each in names], TOPIC, PARTITIONS)
+    for each, is_leader in sorted(zip(members, leads, strict=True), key=lambda one: not one[1]):
+        each.synced(plan if is_leader else {})
 
 
 class Scene:
@@ -143,7 +104,7 @@ class Scene:
 
     def close(self) -> None:
         for each in self.members:
-            each.close()
+            each.client.close()
         self.server.stop()
 
     @property
