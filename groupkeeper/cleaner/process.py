@@ -1,12 +1,11 @@
-"""Runs a compaction in a separate process, with the lowest priority.
+"""Runs a compaction in a separate process, with the lowest sufficient priority.
 
 A process, because compaction is Python code, and on a thread it would hold the GIL while clients
 wait. Not `multiprocessing`, which would import the main module of a program that has embedded the
 server.
 
 The process reads a job as a line of JSON and writes its result as another one: see __main__.py. It
-ends when its parent has ended. A process that does nothing although it could have a processor
-(because of a hanging disk, a debugger, SIGSTOP) is killed after some minutes.
+ends when its parent has ended. supervision.py decides when to end it earlier.
 """
 
 import json
@@ -18,9 +17,13 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Final
 
+from groupkeeper.cleaner import supervision
+from groupkeeper.cleaner.supervision import Priorities, Priority, Supervision
 from groupkeeper.observe.logs import Logger
 from groupkeeper.storage.compaction.compaction import Compacted, CompactionJob
+from groupkeeper.storage.compaction.segment_writer import remove_cleaned
 from groupkeeper.storage.errors import Corrupt, StorageError
+from groupkeeper.storage.files.files import Files
 
 _ROOT: Final = Path(__file__).parents[2]
 """The folder that contains the package: the process finds the same code, wherever it comes from."""
@@ -31,12 +34,7 @@ LOOK_S: Final = 0.5
 KILLED_S: Final = 5.0
 """Time limit for a killed process to end. A process that waits for a hanging disk ends only when
 the disk answers, and is left alone."""
-HUNG_S: Final = 300.0
-"""A compaction without a sign of life for this long is killed. Between two signs it reads a
-mebibyte, or syncs one new segment: 1 GiB, on a disk that writes 3.5 MB/s."""
-FROZEN_S: Final = 10.0
-"""If checks are this far apart, the server did not run either (SIGSTOP of both, a paused virtual
-machine): the time between them says nothing about the compaction."""
+_TICKS: Final = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 1
 
 _log = Logger("cleaner")
 
@@ -53,21 +51,8 @@ class CompactionHung(CompactionFailed):
     """A compaction was killed, because it made no progress."""
 
 
-class Watch:
-    """Decides whether a running compaction hangs."""
-
-    def __init__(self, now: float) -> None:
-        self._heard = self._looked = now
-        self._signs = 0
-
-    def is_hung(self, now: float, signs: int, *, ready: bool) -> bool:
-        """Return whether to kill it. `signs`: signs of life so far. `ready`: the process has a
-        processor at the moment, or waits for nothing but one.
-        """
-        if ready or signs > self._signs or now - self._looked >= FROZEN_S:
-            self._heard, self._signs = now, signs
-        self._looked = now
-        return now - self._heard >= HUNG_S
+class _Starved(Exception):
+    """A compaction was ended, to be restarted with a higher priority."""
 
 
 class CompactionProcess:
@@ -77,11 +62,27 @@ class CompactionProcess:
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = Event()
+        self._priorities = Priorities()
 
     def __call__(self, job: CompactionJob) -> Compacted:
         """Run a compaction. Raises Corrupt for damaged segments, CompactionFailed, and OSError."""
-        process = self._start()
-        out, err = self._supervised(process, job)
+        while True:
+            priority = self._priorities.at(time.monotonic())
+            try:
+                return self._run(job, priority)
+            except _Starved:
+                higher = Priority(priority + 1)
+                self._priorities.raise_to(higher, time.monotonic())
+                _log.warning(
+                    "compaction gets too little processor time: restarted with more",
+                    folder=job.folder,
+                    priority=higher.name.lower(),
+                )
+                remove_cleaned(Files(), job.folder, job.token)
+
+    def _run(self, job: CompactionJob, priority: Priority) -> Compacted:
+        process = self._start(priority)
+        out, err = self._supervised(process, job, priority)
         if self._stopped.is_set() and process.returncode != 0:
             raise CompactionStopped(f"the server is stopping: {job.folder} is not compacted")
         answer = out.decode().lstrip(".")
@@ -98,31 +99,36 @@ class CompactionProcess:
         return Compacted.from_json(answer)
 
     def _supervised(
-        self, process: "subprocess.Popen[bytes]", job: CompactionJob
+        self, process: "subprocess.Popen[bytes]", job: CompactionJob, priority: Priority
     ) -> tuple[bytes, bytes]:
         """Return the process's standard output and standard error when it ends."""
-        watch = Watch(time.monotonic())
+        watched = Supervision(time.monotonic())
         asked: bytes | None = (job.to_json() + "\n").encode()
         while True:
             try:
                 return process.communicate(asked, LOOK_S)
             except subprocess.TimeoutExpired as waiting:
                 asked = None  # the rest is written by the next call
-                signs, ready = len(waiting.output or b""), _is_ready(process.pid)
-                if watch.is_hung(time.monotonic(), signs, ready=ready):
+                now, signs = time.monotonic(), len(waiting.output or b"")
+                cpu_s, ready = _seen(process.pid)
+                watched.look(now, signs, cpu_s, ready=ready)
+                if watched.is_hung(now):
                     _kill(process)
                     raise CompactionHung(
                         f"the process that compacts {job.folder} (pid {process.pid}) made no "
-                        f"progress for {HUNG_S:g} s, and was killed"
+                        f"progress for {supervision.HUNG_S:g} s, and was killed"
                     ) from None
+                if priority is not Priority.NORMAL and watched.is_starved(now):
+                    _kill(process)
+                    raise _Starved from None
 
-    def _start(self) -> "subprocess.Popen[bytes]":
+    def _start(self, priority: Priority) -> "subprocess.Popen[bytes]":
         path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         if self._stopped.is_set():
             raise CompactionStopped("the server is stopping")
         # Without the lock: if the program's disk hangs, this waits for it, but a stop must not.
-        process = subprocess.Popen(  # no external input
-            [sys.executable, "-m", "groupkeeper.cleaner"],
+        process = subprocess.Popen(  # noqa: S603  # no external input
+            [sys.executable, "-m", "groupkeeper.cleaner", priority.name.lower()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -142,13 +148,15 @@ class CompactionProcess:
                 self._process.kill()
 
 
-def _is_ready(pid: int) -> bool:
-    """Return whether a process is running or waits just for a processor; False if unknown."""
+def _seen(pid: int) -> tuple[float, bool]:
+    """Return a process's processor time in seconds, and whether it is running or waits just for a
+    processor. Zero and False if unknown.
+    """
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return False
-    return state == "R"
+        return 0.0, False
+    return (int(fields[11]) + int(fields[12])) / _TICKS, fields[0] == "R"
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:

@@ -84,7 +84,7 @@ MUTANTS = (
         "hung-cleaner",
         "nobody notices a compaction that hangs",
         "groupkeeper/cleaner/process.py",
-        "if watch.is_hung(time.monotonic(), signs, ready=ready):",
+        "if watched.is_hung(now):",
         "if False:",
         "a compaction hangs, and no line",
     ),

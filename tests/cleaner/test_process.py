@@ -11,19 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from groupkeeper.cleaner import supervision
 from groupkeeper.cleaner.__main__ import LOWEST_PRIORITY
-from groupkeeper.cleaner.process import (
-    HUNG_S,
-    CompactionHung,
-    CompactionProcess,
-    CompactionStopped,
-    Watch,
-)
+from groupkeeper.cleaner.process import CompactionHung, CompactionProcess, CompactionStopped
+from groupkeeper.cleaner.supervision import Priority, Supervision
 from groupkeeper.storage.compaction.compaction import CompactionJob
 from groupkeeper.storage.compaction.pieces import SourceSegment
 from groupkeeper.storage.errors import Corrupt
 from groupkeeper.storage.log.limits import Limits
 from tests.support.batches import batch, values_of
+from tests.support.served import Lines
 
 LIMIT_S = 30.0
 
@@ -84,7 +81,7 @@ def test_what_it_was_doing_when_it_was_stopped_did_not_fail(tmp_path: Path) -> N
 def test_one_that_stands_still_is_killed_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("groupkeeper.cleaner.process.HUNG_S", 1.0)
+    monkeypatch.setattr(supervision, "HUNG_S", 1.0)
     monkeypatch.setattr("groupkeeper.cleaner.process.LOOK_S", 0.05)
     process = CompactionProcess()
     asked = job(tmp_path, *(batch(base, b"value") for base in range(2000)))
@@ -101,27 +98,41 @@ def test_one_that_stands_still_is_killed_and_told(
     assert process(asked).records_kept == 1
 
 
-def test_it_hangs_without_signs_of_life_and_without_a_wish_for_a_processor() -> None:
-    end = int(3 * HUNG_S)
-    for what, every, ready, hung_from in (
-        ("silent", end, False, HUNG_S),
-        ("slow, but gets on", HUNG_S - 20, False, end),
-        ("silent after a sign", HUNG_S + 1, False, HUNG_S),
-        ("waits for a processor", end, True, end),
-    ):
-        watch, now = Watch(0.0), 0
-        while now < end and not watch.is_hung(now, int(now // every), ready=ready):
-            now += 1
-        assert now == hung_from, what
+def test_one_that_starves_is_begun_anew_with_more_of_the_processor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    """As on a machine that is never idle: each process is held to have starved but the last."""
+    begun: list[Priority] = []
+
+    class Starving(Supervision):
+        def is_starved(self, now: float) -> bool:
+            return True
+
+    class Noted(CompactionProcess):
+        def _start(self, priority: Priority) -> "subprocess.Popen[bytes]":
+            begun.append(priority)
+            return super()._start(priority)
+
+    monkeypatch.setattr("groupkeeper.cleaner.process.Supervision", Starving)
+    monkeypatch.setattr("groupkeeper.cleaner.process.LOOK_S", 0.001)
+    process = Noted()
+    asked = job(tmp_path, batch(0, b"old"), batch(1, b"new"))
+    assert process(asked).records_kept == 1
+    assert begun == [Priority.IDLE, Priority.LOW, Priority.NORMAL]
+    assert [line["priority"] for line in lines()] == ["low", "normal"]
+    assert process(asked).records_kept == 1
+    assert begun[3:] == [Priority.NORMAL], "the next one does not begin to starve again"
 
 
-def test_a_time_in_which_nobody_looked_is_not_held_against_it() -> None:
-    """The server was stopped as well: at its first look the compaction may still be stopped."""
-    watch = Watch(0.0)
-    assert not watch.is_hung(2 * HUNG_S, 0, ready=False)
-    for now in range(int(2 * HUNG_S), int(3 * HUNG_S)):
-        assert not watch.is_hung(now, 0, ready=False)
-    assert watch.is_hung(3 * HUNG_S, 0, ready=False)
+@pytest.mark.parametrize(("name", "nice"), [("low", LOWEST_PRIORITY), ("normal", 0)])
+def test_a_higher_priority_is_what_it_is_called(name: str, nice: int) -> None:
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    code = (
+        f"import os; from groupkeeper.cleaner.__main__ import *; yield_to_the_server({name!r}); "
+        "print(os.sched_getscheduler(0) == os.SCHED_IDLE, os.getpriority(os.PRIO_PROCESS, 0))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["False", str(nice or before)]
 
 
 def test_a_long_job_gives_signs_of_life(tmp_path: Path) -> None:
