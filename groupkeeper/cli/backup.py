@@ -13,7 +13,7 @@ import click
 
 from groupkeeper.cli import FAILED
 from groupkeeper.cli.options import Decorator
-from groupkeeper.cli.progress import ended_in_order, progress
+from groupkeeper.cli.progress import ByteProgress, ended_in_order, progress
 from groupkeeper.cli.serve import DATA_DIR
 from groupkeeper.storage.backup.backup import BackupJob, back_up, left_out
 from groupkeeper.storage.backup.backup import restore as copy_back
@@ -36,6 +36,18 @@ def _data_dir(text: str) -> Decorator:
         show_default=True,
         help=text,
     )
+
+
+class _CountedFiles(Files):
+    """The real file system, with progress shown by the bytes that are written."""
+
+    def __init__(self, told: ByteProgress) -> None:
+        super().__init__()
+        self._told = told
+
+    def write(self, handle: int, data: bytes, position: int) -> None:
+        super().write(handle, data, position)
+        self._told("", len(data))
 
 
 @click.command(short_help="Copy a data directory, also that of a running server.")
@@ -61,9 +73,9 @@ def backup(dest: Path, data_dir: Path) -> int:
                 journaled=RESERVED,
                 now=lambda: datetime.now(UTC).isoformat(timespec="seconds"),
                 pause=lambda: time.sleep(PAUSE_S),
-                told=told,
             )
-            note, others = back_up(FilesToRead(), Files(), job), left_out(FilesToRead(), job)
+            note = back_up(FilesToRead(), _CountedFiles(told), job)
+            others = left_out(FilesToRead(), job)
     except (StorageError, OSError) as problem:
         print(f"groupkeeper: no backup was made: {problem}", file=sys.stderr)
         return FAILED
@@ -85,7 +97,7 @@ def restore(backup: Path, data_dir: Path) -> int:
     started = time.monotonic()
     try:
         with ended_in_order(), progress("copying") as told:
-            note = copy_back(FilesToRead(), Files(), str(backup), str(data_dir), told)
+            note = copy_back(FilesToRead(), _CountedFiles(told), str(backup), str(data_dir))
     except (StorageError, OSError) as problem:
         print(f"groupkeeper: nothing was restored: {problem}", file=sys.stderr)
         return FAILED

@@ -41,7 +41,6 @@ is not renamed: it may be the mount point of a volume.
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from groupkeeper.storage.backup.folders import Copier
@@ -67,9 +66,6 @@ from groupkeeper.storage.locks import LEASES, NODES
 PASSES: Final = 100
 """Maximum number of disturbed passes before the backup fails. All but the first are short."""
 
-_Progress = Callable[[str, int], None]
-"""Called with a description of the step, and the size of each piece copied in it."""
-
 
 @dataclass(slots=True, frozen=True)
 class BackupJob:
@@ -86,7 +82,6 @@ class BackupJob:
     """Returns the time in the format of the note."""
     pause: Callable[[], None] = lambda: None
     """Called before a retry of something that has changed meanwhile."""
-    told: _Progress = lambda what, size: None
 
 
 def back_up(source: Files, target: Files, job: BackupJob) -> BackupNote:
@@ -135,15 +130,13 @@ class _Backup:
     def __init__(self, source: Files, target: Files, job: BackupJob, copy_dir: str) -> None:
         self._copier = Copier(source, job.data_dir, target, copy_dir, job.catalog, job.pause)
         self._job = job
-        self._number = 0
-        """Number of the current pass."""
         self._gaps: set[tuple[str, int]] = set()
         """Gaps between segments and journals in the last pass."""
 
     def run(self) -> BackupNote:
         """Copy everything, not durably yet. Returns the note, which is not written."""
         what = ""
-        for self._number in range(1, PASSES + 1):
+        for _ in range(PASSES):
             try:
                 return self._pass()
             except Disturbed as disturbed:
@@ -170,7 +163,7 @@ class _Backup:
             self._gaps = journals.gaps({name: copier.next_offset(name) for name in logs})
             if not self._gaps <= known:  # two nodes were read one after the other
                 raise Disturbed("a partition got another owner")
-            journals.copy(partial(job.told, f"pass {self._number}, journals"))
+            journals.copy()
         topics = self._logs(journaled=False)
         self._update(topics)
         # After the logs: a segment is in the archive before it is compacted.
@@ -204,22 +197,14 @@ class _Backup:
         return self._copier.source.list_folder(self._job.data_dir)
 
     def _update(self, folders: Sequence[str]) -> None:
-        for done, folder in enumerate(folders, 1):
-            what = f"pass {self._number}, folder {done} of {len(folders)}"
-            self._copier.update(folder, partial(self._job.told, what))
+        for folder in folders:
+            self._copier.update(folder)
 
 
-def restore(
-    source: Files,
-    target: Files,
-    backup: str,
-    data_dir: str,
-    told: Callable[[str, int], None] = lambda what, size: None,
-) -> BackupNote:
+def restore(source: Files, target: Files, backup: str, data_dir: str) -> BackupNote:
     """Copy a backup to a data directory that is missing or empty; return its note.
 
-    `told` is called with the name of a file and the size of each piece in bytes. A failed restore
-    leaves nothing behind. Raises BackupError and OSError.
+    A failed restore leaves nothing behind. Raises BackupError and OSError.
     """
     note = read_note(source, backup)
     for name, size, _ in note.files:  # checked before any file is read
@@ -241,7 +226,7 @@ def restore(
         for name, size, crc in note.files:
             path, to = f"{backup}/{name}", f"{data_dir}/{name}"
             target.make_folder(parent_of(to))
-            if copy_file(source, path, target, to, partial(told, name)) != (size, crc):
+            if copy_file(source, path, target, to) != (size, crc):
                 raise BackupError(f"{path} is damaged: its checksum is wrong; use another backup")
         sync_tree(target, data_dir)
         for parent in parents:

@@ -79,11 +79,10 @@ class Copier:
     folders: dict[str, dict[str, FileCopy]] = field(default_factory=dict)
     """Copied files by name, per folder by its path in the data directory, which itself is ""."""
 
-    def update(self, folder: str, told: Callable[[int], None]) -> None:
+    def update(self, folder: str) -> None:
         """Copy the files of a folder, except those that are unchanged since the last copy.
 
-        A folder that is removed meanwhile is empty in the copy. `told` is called with the size of
-        each copied piece. Raises StorageError and OSError.
+        A folder that is removed meanwhile is empty in the copy. Raises StorageError and OSError.
         """
         copies = self.folders.setdefault(folder, {})
         self.target.make_folder(_join(self.copy_dir, folder))
@@ -99,7 +98,7 @@ class Copier:
                     found, known = self._look(folder, name), copies.get(name)
                     if known is None or known.made_of != found:
                         path = _join(folder, name)
-                        copies[name] = self._copy(path, found, known, told, grows=name == last)
+                        copies[name] = self._copy(path, found, known, grows=name == last)
                 if self.is_same(folder):
                     return
             self.pause()
@@ -140,29 +139,22 @@ class Copier:
         return self.source.stat(path)
 
     def _copy(
-        self,
-        name: str,
-        found: FileStat | bytes,
-        known: FileCopy | None,
-        told: Callable[[int], None],
-        *,
-        grows: bool,
+        self, name: str, found: FileStat | bytes, known: FileCopy | None, *, grows: bool
     ) -> FileCopy:
         """Copy a file, given its path in the data directory and its earlier copy, if any."""
         path, to = _join(self.data_dir, name), _join(self.copy_dir, name)
         if isinstance(found, bytes):
             overwrite(self.target, to, found, sync=False)
-            told(len(found))
             return FileCopy(found, len(found), crc32c(found))
         if not grows:
-            return FileCopy(found, *copy_file(self.source, path, self.target, to, told))
+            return FileCopy(found, *copy_file(self.source, path, self.target, to))
         if known is None or not self._goes_on(known, found, path, to):
             base = base_of(name.rpartition("/")[2]) or 0
             known = FileCopy(found, 0, 0, next_offset=base)
         copy = known
         for _ in range(TAIL_TRIES):
             begun = known.size, known.crc
-            size, crc = copy_file(self.source, path, self.target, to, told, begun)
+            size, crc = copy_file(self.source, path, self.target, to, begun)
             last, end, next_offset = known.last, known.size, known.next_offset
             with opened(self.target, to) as handle:
                 for batch in valid_batches(Window(self.target, handle, size), end, next_offset):

@@ -6,7 +6,6 @@ copies them after the segments, removed or not. A journal that came and went in 
 as a gap between the flushes of its node.
 """
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import pairwise
 
@@ -66,7 +65,7 @@ class HeldJournals:
                 end = max(end, last + 1)
         return found
 
-    def copy(self, told: Callable[[int], None]) -> None:
+    def copy(self) -> None:
         """Copy the flushes that were read, without an unfinished one: none of it was acknowledged.
         Journals without a flush, such as new ones, are left out.
         """
@@ -76,19 +75,18 @@ class HeldJournals:
             copier.target.remove(f"{folder}/{name}")
         copier.target.make_folder(folder)
         copier.folders[FOLDER] = {
-            name: self._copy(reader, f"{folder}/{name}", told)
+            name: self._copy(reader, f"{folder}/{name}")
             for name, reader in self._readers.items()
             if not reader.is_empty
         }
 
-    def _copy(self, reader: JournalReader, path: str, told: Callable[[int], None]) -> FileCopy:
+    def _copy(self, reader: JournalReader, path: str) -> FileCopy:
         crc = 0
         with opened(self._copier.target, path, create=True) as handle:
             for at in range(0, reader.end, PIECE):
                 data = reader.batch(at, min(PIECE, reader.end - at))
                 self._copier.target.write(handle, data, at)
                 crc = crc32c(data, crc)
-                told(len(data))
         return FileCopy(b"", reader.end, crc)
 
     def _open_new(self) -> None:

@@ -3,7 +3,7 @@
 Interpreting the contents, and deciding whether a missing file is an error, is up to the caller.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from crc32c import crc32c
@@ -102,16 +102,11 @@ def parents_to_sync(files: Files, path: str) -> list[str]:
 
 
 def copy_file(
-    source: Files,
-    path: str,
-    target: Files,
-    to: str,
-    told: Callable[[int], None] = lambda size: None,
-    begun: tuple[int, int] = (0, 0),
+    source: Files, path: str, target: Files, to: str, begun: tuple[int, int] = (0, 0)
 ) -> tuple[int, int]:
     """Copy the current contents of a file, truncate the copy there; return its size and CRC-32C.
 
-    `begun` is the result of a partial copy to continue. `told` is called with each piece's size.
+    `begun` is the result of a partial copy to continue.
     """
     with opened(source, path) as reading, opened(target, to, create=True) as writing:
         at, crc = begun
@@ -119,6 +114,5 @@ def copy_file(
         while at < end and (data := source.read(reading, PIECE, at)):
             target.write(writing, data, at)
             at, crc = at + len(data), crc32c(data, crc)
-            told(len(data))
         target.truncate(writing, at)
     return at, crc
