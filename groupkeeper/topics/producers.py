@@ -16,9 +16,6 @@ from groupkeeper.topics.limits import PRODUCERS_MOST, OverLimitError
 REMEMBERED_BATCHES: Final = 5
 """Per producer, as in Kafka: a client keeps at most five requests in flight."""
 
-REMEMBERED_PRODUCERS: Final = 10_000
-"""Per partition; the longest idle producer is forgotten first. It may then begin anywhere."""
-
 EXPIRED_AT_ONCE: Final = 2
 """Expired producers forgotten per batch: more than a batch can add."""
 
@@ -183,7 +180,3 @@ class ProducerStates:
         if len(producer.batches) > REMEMBERED_BATCHES:
             del producer.batches[0]
         self._memory.heard(producer)
-        if len(self.by_id) > REMEMBERED_PRODUCERS:
-            self._memory.drop(self.by_id.pop(next(iter(self.by_id))))
-            limit = f"at most {REMEMBERED_PRODUCERS} producers of one partition are remembered"
-            self._memory.tell(limit, producer.silent_since_ms)

@@ -106,16 +106,6 @@ def test_a_new_epoch_forgets_the_batches_of_the_old_one(states):
     assert states.check(1, 5, 10) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_the_longest_silent_producer_is_forgotten_first(memory, monkeypatch):
-    monkeypatch.setattr(producers, "REMEMBERED_PRODUCERS", 2)
-    states = ProducerStates(memory)
-    for producer in (1, 2, 1, 3):
-        append(states, producer, 0, 0, 0, producer)
-    assert len(states) == 2
-    assert states.duplicate_of(1, 0, 0, 0).base_offset == 1
-    assert states.duplicate_of(2, 0, 0, 0) is None
-
-
 def test_of_all_partitions_the_longest_silent_producer_is_forgotten_first(
     memory, told, monkeypatch
 ):
@@ -128,7 +118,7 @@ def test_of_all_partitions_the_longest_silent_producer_is_forgotten_first(
 
 
 def test_a_limit_that_is_reached_again_is_told_after_a_minute(memory, clock, told, monkeypatch):
-    monkeypatch.setattr(producers, "REMEMBERED_PRODUCERS", 1)
+    monkeypatch.setattr(producers, "PRODUCERS_MOST", 1)
     states = ProducerStates(memory)
     for producer, pause in enumerate((0, 0, 0, 59_999, 1)):
         clock.now += pause
