@@ -16,7 +16,6 @@ from groupkeeper.protocol.mapped import bulk, mapped
 from groupkeeper.protocol.message import FOREVER, Layout, Message, key_of, layout_of
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, StructOf
-from groupkeeper.storage.log.times import run_to_end
 from groupkeeper.turns import Slices
 
 ROWS_IN_A_SLICE: Final = 1_000
@@ -158,7 +157,13 @@ def refused(request: Any, version: int, error: ErrorCode) -> Slices[Message]:
 
 def server_failed(request: Any, version: int) -> Message:
     """Build the response after a handler has failed, without slices."""
-    return run_to_end(refused(request, version, ErrorCode.UNKNOWN_SERVER_ERROR))
+    slices = refused(request, version, ErrorCode.UNKNOWN_SERVER_ERROR)
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            response: Message = end.value
+            return response
 
 
 @cache

@@ -5,7 +5,6 @@ end after a crash is found when the log is opened. Blocking methods make file ca
 threads: the event loop only accesses memory.
 """
 
-from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock
 from typing import Final, NamedTuple, Protocol
@@ -241,18 +240,10 @@ class TopicPartition:
                 self.close()
             raise
 
-    def begin_at(self, log: Log, offset: int) -> Iterator[list[Segment] | None]:
-        """Do `Log.begin_at`, blocking, in pieces, with appends in between. The last piece is the
-        list of segments whose files can be removed.
-        """
-        pieces, gone = log.begin_at(offset), None
-        while gone is None:
-            with self._rolling:
-                try:
-                    next(pieces)
-                except StopIteration as end:
-                    gone = list(end.value)
-            yield gone
+    def begin_at(self, log: Log, offset: int) -> list[Segment]:
+        """Do `Log.begin_at`, blocking, between two appends."""
+        with self._rolling:
+            return list(log.begin_at(offset))
 
     def grew(self, size: int) -> None:
         """Notify waiting requests of `size` appended bytes."""

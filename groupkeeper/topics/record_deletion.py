@@ -13,13 +13,11 @@ from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.log.log import Log
 from groupkeeper.storage.log.retention import RetentionLimits, expired_before, may_delete
 from groupkeeper.storage.log.segment import Segment
-from groupkeeper.storage.log.times import run_to_end
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.partition import TopicPartition
 from groupkeeper.topics.partitions import AT_ONCE, Failed, TopicPartitions
 from groupkeeper.topics.topic_folders import TopicFolders
 from groupkeeper.topics.worker import WorkerThread
-from groupkeeper.turns import Turns
 
 LimitsOf = Callable[[Topic], RetentionLimits | None]
 """Returns the current retention limits of a topic's logs; None: keep everything. Thread-safe."""
@@ -47,13 +45,11 @@ class RecordDeletion:
         partitions: TopicPartitions,
         folders: TopicFolders,
         worker: WorkerThread,
-        turns: Turns,
         failed: Failed,
     ) -> None:
         self._partitions = partitions
         self._folders = folders
         self._worker = worker
-        self._turns = turns
         self._failed = failed
         self.lock = asyncio.Lock()
         """Held from reading the start of a log until its new one is visible."""
@@ -143,7 +139,7 @@ class RecordDeletion:
             if start is None:
                 return None
             self._folders.note_start(folder, start)
-            return start, list(run_to_end(log.begin_at(start)))
+            return start, list(log.begin_at(start))
         finally:
             log.close()
 
@@ -162,16 +158,13 @@ class RecordDeletion:
             return None
 
     async def _begin_at(self, partition: TopicPartition, offset: int) -> list[Segment]:
-        """Move the start in pieces between appends; for internal topics, on their own thread."""
+        """Move the start between appends; for internal topics, on their own thread."""
         log, internal = partition.log, self._partitions.internal.get(partition.topic.name)
         if log is None:
             return []
         if internal is not None:
-            return list(await internal.call(lambda: run_to_end(log.begin_at(offset))))
-        pieces = partition.begin_at(log, offset)
-        while (gone := await self._worker(lambda: next(pieces))) is None:
-            await self._turns.wait()
-        return gone
+            return list(await internal.call(lambda: log.begin_at(offset)))
+        return await self._worker(lambda: partition.begin_at(log, offset))
 
     def _note_start(self, partition: TopicPartition, offset: int) -> bool:
         if not partition.deleted:

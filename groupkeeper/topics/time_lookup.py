@@ -24,6 +24,9 @@ _Found = tuple[int, int]
 Promise = tuple[Batch, bytes]
 """A batch whose header promises a record, and its bytes."""
 
+_Promising = Iterator[tuple[Segment, Batch] | None]
+"""Yields such batches, and None after a millisecond of work."""
+
 R = TypeVar("R")
 
 _Scan = Callable[[Iterator[_Found]], Slices[R]]
@@ -61,7 +64,7 @@ class TimeLookup:
 
     async def _first(self, log: Log, start: int, timestamp_ms: int) -> _Found | None:
         budget = _Budget()
-        async with aclosing(self._promises(log, timestamp_ms)) as promises:
+        async with aclosing(self._promises(log.promising(timestamp_ms))) as promises:
             async for promise in promises:
                 found = await self._search(
                     promise, budget, lambda records: _first(records, timestamp_ms, start)
@@ -74,7 +77,7 @@ class TimeLookup:
     async def _newest(self, log: Log, start: int) -> _Found | None:
         budget = _Budget()
         newest: _Found | None = None
-        async with aclosing(self._promises(log, log.max_timestamp)) as promises:
+        async with aclosing(self._promises(log.newest())) as promises:
             async for promise in promises:
                 found = await self._search(promise, budget, lambda records: _newest(records, start))
                 if found is not None and (newest is None or found[1] > newest[1]):
@@ -83,11 +86,11 @@ class TimeLookup:
                     break  # an earlier batch may have lost the record by DeleteRecords
         return newest
 
-    async def _promises(self, log: Log, timestamp_ms: int) -> AsyncGenerator[Promise, None]:
-        """Yield the batches that promise a record of that time or later. Only threads use segments:
-        the last one that does closes the file.
+    async def _promises(self, found: _Promising) -> AsyncGenerator[Promise, None]:
+        """Yield promising batches. Only threads use segments: the last one that does closes the
+        file.
         """
-        pieces = _read(log.promising(timestamp_ms))
+        pieces = _read(found)
         try:
             while (promise := await self._jobs.run(lambda: next(pieces, _END))) != _END:
                 if isinstance(promise, tuple):
@@ -139,9 +142,7 @@ async def _from_start(log: Log, scan: Callable[[int], Awaitable[_Found | None]])
                 raise
 
 
-def _read(
-    promises: Iterator[tuple[Segment, Batch] | None],
-) -> Generator[Promise | None, None, None]:
+def _read(promises: _Promising) -> Generator[Promise | None, None, None]:
     """Yield the bytes of promising batches, on a thread; None after a millisecond of work."""
     for promise in promises:
         if promise is None:

@@ -108,9 +108,7 @@ class Topics:
         )
         self.partitions = self._partitions_of(folders, world, turns)
         self.partitions.before_opening += [self._writes.reserve, self._reads.reserve]
-        self.record_deletion = RecordDeletion(
-            self.partitions, folders, world.worker, turns, world.failed
-        )
+        self.record_deletion = RecordDeletion(self.partitions, folders, world.worker, world.failed)
         parts = self.catalog, self.partitions, self.record_deletion, turns
         self.retention = Retention(*parts, self._retention_limits, world.retention)
         self.response_tasks = ResponseTasks(world.failed, turns)

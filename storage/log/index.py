@@ -95,7 +95,7 @@ class Index:
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp of the batches that are not deleted, or -1."""
+        """The largest timestamp of the batches, or -1. It counts when its record is deleted."""
         return self.times.max_timestamp
 
     def add(self, last: int, position: int, size: int, timestamp: int) -> None:
@@ -133,21 +133,6 @@ class Index:
             # not start at the batch's own entry in the offset index.
             return self.floor(times[entry][1] - 1)
         return self._positions[-1] if self._positions else 0
-
-    def next_youngest(self, relative_offset: int, end: int) -> int:
-        """Return roughly where the first batch from an offset on is that is newer than all before.
-
-        Returns `end` if no batch is newer.
-        """
-        times = self.times.entries
-        entry = bisect_left(times, relative_offset, key=lambda time: time[1])
-        youngest = times[entry][1] if entry < len(times) else self.times.max_offset
-        return self.floor(youngest) if youngest >= relative_offset else end
-
-    def has_entry_at(self, position: int) -> bool:
-        """Return whether the offset index has an entry for the batch at a position."""
-        entry = bisect_left(self._positions, position)
-        return entry < len(self._positions) and self._positions[entry] == position
 
     @property
     def state(self) -> IndexState:

@@ -9,7 +9,7 @@ A log has no journal, and an append is not synced. opening.py builds a log from 
 repairs it; store.py decides what is journaled first and what a crash may cost.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ from groupkeeper.storage.log.reading import bytes_from, read_batches, timestamp_
 from groupkeeper.storage.log.scan import Batch, locate_batches
 from groupkeeper.storage.log.segment import Replacement, Segment, Stand, segments_from, spliced
 from groupkeeper.storage.log.start import write_start
-from groupkeeper.storage.log.times import promising, recomputed_times, run_to_end
+from groupkeeper.storage.log.times import newest, promising
 from groupkeeper.storage.recovery.findings import Contents
 from groupkeeper.storage.recovery.marks import Mark
 from groupkeeper.storage.recovery.recovery_point import make_point
@@ -91,11 +91,6 @@ class Log:
     def uncompacted_size(self) -> int:
         """`size` plus the bytes removed by compaction since the log was opened: it never falls."""
         return self.size + self._compacted_away
-
-    @property
-    def max_timestamp(self) -> int:
-        """The largest timestamp in the batches that are kept as a whole, or -1."""
-        return max((segment.index.max_timestamp for segment in self._segments), default=-1)
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -228,19 +223,19 @@ class Log:
         """Yield the batches whose headers promise a record of that time or later: see times.py."""
         return promising(self._segments, timestamp_ms, self.start_offset)
 
+    def newest(self) -> Iterator[tuple[Segment, Batch] | None]:
+        """Yield the batches that promise a record of the largest timestamp: see times.py."""
+        return newest(self._segments, self.start_offset)
+
     # -- deleting ------------------------------------------------------------------------------
 
-    def begin_at(self, offset: int) -> Generator[None, None, tuple[Segment, ...]]:
+    def begin_at(self, offset: int) -> tuple[Segment, ...]:
         """Raise `start_offset` in memory, after start.py has made it durable.
 
-        For the thread that appends. Yields after every millisecond of work and changes the log at
-        the very end. Returns the segments whose files can be removed: all of them if no record is
-        kept, and the next append begins a new one. Raises OSError: it may read kept segments.
+        For the thread that appends. Returns the segments whose files can be removed: all of them if
+        no record is kept, and the next append begins a new one.
         """
         start = max(self.start_offset, offset)
-        for segment in segments_from(self._segments, start)[:1]:
-            if segment.base_offset < start:
-                yield from recomputed_times(segment, start)
         with self.lock:
             segments = self._segments
             kept = segments_from(segments, start)
@@ -256,7 +251,7 @@ class Log:
         Raises as `write_start`, and OSError.
         """
         write_start(self.files, self.folder, offset)
-        for segment in run_to_end(self.begin_at(offset)):
+        for segment in self.begin_at(offset):
             segment.remove()
 
     # -- compaction ----------------------------------------------------------------------------

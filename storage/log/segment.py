@@ -14,14 +14,7 @@ from crc32c import crc32c
 
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.files.whole import opened, overwrite, read_whole, write_after
-from groupkeeper.storage.log.index import (
-    OFFSET_ENTRY,
-    TIME_ENTRY,
-    Index,
-    IndexState,
-    TimeIndex,
-    timestamp_of,
-)
+from groupkeeper.storage.log.index import OFFSET_ENTRY, TIME_ENTRY, Index, IndexState, timestamp_of
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.log.scan import FIELDS, Batch, valid_batches
 from groupkeeper.storage.log.window import PIECE, Window
@@ -67,7 +60,6 @@ class Stand(NamedTuple):
     """The offset after the last record."""
     crc: int
     """CRC-32C of all bytes."""
-    times: TimeIndex
     indexes: IndexState
 
 
@@ -214,7 +206,7 @@ class Segment:
 
     def stand(self, end: int) -> Stand:
         """Return the current end, with `end` as the next offset. For the thread that appends."""
-        return Stand(self, self.size, end, self.crc, self.index.times, self.index.state)
+        return Stand(self, self.size, end, self.crc, self.index.state)
 
     def mark(self, stand: Stand) -> Mark:
         """Return the mark stating that everything before `stand` is on disk."""
@@ -284,9 +276,9 @@ class Segment:
         A concurrent writer writes the same bytes. Returns the CRC-32C of the entries, offset index
         first; None if they could not be written.
         """
-        index, times, had = self.index, stand.times, stand.indexes
-        if self.finished is not None or times is not index.times:
-            return None  # the files are complete, or the time index was rebuilt
+        index, times, had = self.index, self.index.times, stand.indexes
+        if self.finished is not None:
+            return None  # the files are complete
         offset_file = index.offset_file(had.offsets)
         time_file = bytes(times.packed[: had.times * TIME_ENTRY])
         try:

@@ -1,20 +1,16 @@
-"""Lookups by timestamp, and the time index of a log after its first records were deleted.
+"""Lookups by timestamp.
 
 Implemented as generators that yield None after about every millisecond of work, so that an event
 loop can run other work in between. They hold references to their segments. Records are not read:
 the header of a batch promises the largest timestamp in it, and a client may have set it wrongly.
 """
 
-from collections.abc import Generator, Iterator, Sequence
-from typing import Final, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from groupkeeper.storage.log.index import TimeIndex
 from groupkeeper.storage.log.reading import seek
 from groupkeeper.storage.log.scan import Batch, valid_batches
 from groupkeeper.storage.log.segment import Segment
-from groupkeeper.storage.log.window import PIECE
-
-T = TypeVar("T")
 
 BATCHES: Final = 200
 """Batches scanned between two yields; fewer if they are large."""
@@ -54,46 +50,20 @@ def promising(
                 yield None
 
 
-def recomputed_times(segment: Segment, from_offset: int) -> Generator[None, None, None]:
-    """Recompute the time index of a segment whose records before an offset will be deleted.
+def newest(segments: Sequence[Segment], from_offset: int) -> Iterator[tuple[Segment, Batch] | None]:
+    """Yield the batches whose headers promise a record of the largest timestamp that is kept.
 
-    Skipped unless the index would mislead lookups because the deleted records are newer than many
-    that stay.
+    Records before `from_offset` are deleted, but still count in the index of their segment.
     """
-    index, base = segment.index, segment.base_offset
-    cut = _holder(segment, from_offset)
-    whole = from_offset if cut is None else cut.last_offset + 1
-    position = index.floor(max(0, whole - base))
-    youngest = index.next_youngest(whole - base, segment.size)
-    if youngest < segment.size and youngest - position <= PIECE:
-        return
-    kept = TimeIndex()
-    left = BATCHES
-    while position < segment.size:  # more may be appended between two pieces
-        before = position
-        for batch in valid_batches(segment.window(), position, base):
-            position = batch.position + batch.size
-            if batch.base_offset >= whole:
-                kept.add(batch.last_offset - base, batch.max_timestamp)
-                if index.has_entry_at(batch.position):
-                    kept.enter()
-            left -= 1 + batch.size // _LARGE
-            if left <= 0:
-                left = BATCHES
-                yield
-        if position == before:
-            break  # damaged: the next read raises Corrupt
-    index.times = kept
-
-
-def run_to_end(pieces: Generator[None, None, T]) -> T:
-    """Run a generator to its end, and return its result."""
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+    largest = [segment.index.max_timestamp for segment in segments]
+    if segments and segments[0].base_offset < from_offset:
+        largest[0] = -1
+        for promise in promising(segments[:1], max(largest), from_offset):
+            if promise is None:
+                yield None
+            elif promise[1].base_offset >= from_offset:
+                largest[0] = max(largest[0], promise[1].max_timestamp)
+    yield from promising(segments, max(largest, default=-1), from_offset)
 
 
 def _holder(segment: Segment, offset: int) -> Batch | None:

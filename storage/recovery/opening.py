@@ -20,7 +20,6 @@ from groupkeeper.storage.log.scan import FIELDS
 from groupkeeper.storage.log.segment import Segment, base_of, segment_path
 from groupkeeper.storage.log.start import FILE_NAME as START_FILE
 from groupkeeper.storage.log.start import read_start
-from groupkeeper.storage.log.times import run_to_end
 from groupkeeper.storage.recovery.broker_files import settle_brokers_files
 from groupkeeper.storage.recovery.findings import Contents, Findings
 from groupkeeper.storage.recovery.manifest import FILE_NAME as MANIFEST_FILE
@@ -238,7 +237,7 @@ class LogFolder:
         After a power cut the log may end before its start: then it is empty and continues there.
         """
         if self._start:
-            deleted = run_to_end(log.begin_at(self._start))
+            deleted = log.begin_at(self._start)
             log.skip_to(log.start_offset)
             for segment in deleted:
                 with suppress(OSError):  # the next start tries again

@@ -8,7 +8,6 @@ from groupkeeper.storage.log.glance import glance, time_at
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.log.log import Log
 from groupkeeper.storage.log.start import write_start
-from groupkeeper.storage.log.times import run_to_end
 from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import TIME, batch
 from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles
@@ -71,7 +70,7 @@ def test_deleted_records_are_before_the_start(counting: CountingFiles) -> None:
     log = filled(counting, 100, segment_bytes=3_000)
     seen = glance(counting, FOLDER)
     write_start(counting, FOLDER, 151)
-    for segment in run_to_end(log.begin_at(151)):
+    for segment in log.begin_at(151):
         segment.remove()
     again = glance(counting, FOLDER, seen)
     assert (again.start_offset, again.end_offset) == (151, 200)

@@ -100,7 +100,11 @@ def test_after_a_clean_stop_nothing_is_scanned(disk: FakeDisk, scanned: Scanned)
     filled(disk)
     scanned.taken()
     log = opened(disk)
-    assert (log.next_offset, log.last_epoch, log.max_timestamp) == (40, 1, TIME + 39)
+    assert (log.next_offset, log.last_epoch, log.segments[0].largest_timestamp) == (
+        40,
+        1,
+        TIME + 39,
+    )
     assert log.epochs == [(0, 0), (1, 20)]
     assert scanned.taken() == []
     assert len(values_in(log)) == 40
@@ -349,7 +353,11 @@ def test_a_file_that_is_not_as_it_was_makes_the_scan_begin_at_the_start(
     damaged(disk, f"{FOLDER}/{file}", how)
     log = opened(disk)
     assert scanned.taken() == list(range(40))
-    assert (len(values_in(log)), log.last_epoch, log.max_timestamp) == (40, 1, TIME + 39)
+    assert (len(values_in(log)), log.last_epoch, log.segments[0].largest_timestamp) == (
+        40,
+        1,
+        TIME + 39,
+    )
     log.close()
     assert opened(disk).next_offset == 40  # the file was made again
     assert scanned.taken() == []
@@ -414,22 +422,6 @@ def test_a_log_without_timestamps_is_resumed(disk: FakeDisk, scanned: Scanned) -
     log.close()
     assert opened(disk).next_offset == 40
     assert scanned.taken() == []
-
-
-def test_younger_records_that_were_deleted_are_not_in_the_index_of_the_point(
-    disk: FakeDisk, scanned: Scanned
-) -> None:
-    log = opened(disk)
-    log.append(batch(0, bytes(100), time=TIME + 1_000))
-    fill(log, 39)
-    checkpoint(log)
-    log.delete_before(1)
-    checkpoint(log)
-    fill(log, 20)
-    disk.revive()
-    log = opened(disk)
-    assert scanned.taken() == list(range(40, 60))
-    assert log.max_timestamp == TIME + 59
 
 
 # -- what is left unread ---------------------------------------------------------------------------

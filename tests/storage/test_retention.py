@@ -7,7 +7,6 @@ import pytest
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.log.log import Log
 from groupkeeper.storage.log.retention import RetentionLimits, expired_before, may_delete
-from groupkeeper.storage.log.times import run_to_end
 from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import TIME, batch
 from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles
@@ -194,6 +193,6 @@ def test_what_is_kept_is_known_without_reading(disk: FakeDisk) -> None:
     log = opened(disk, files)
     files.bytes_read = 0
     assert kept_from(log, limits(1_000, ms=100)) == 900
-    assert len(run_to_end(log.begin_at(900))) == 450
+    assert len(log.begin_at(900)) == 450
     assert files.bytes_read == 0, "nothing of the first segment that is kept is deleted"
     assert log.start_offset == 900

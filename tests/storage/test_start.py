@@ -9,7 +9,6 @@ from groupkeeper.storage.log.start import FILE_NAME, read_start, write_start
 from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import batch
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
-from tests.support.log_times import begin_at
 from tests.support.stored import cut_file, segment_paths, write_file
 
 FOLDER = "data/my-topic-12"
@@ -120,22 +119,22 @@ def test_a_log_with_nothing_but_a_start(disk: FakeDisk, folder: FakeFiles) -> No
 
 def test_begin_at_gives_what_is_to_be_removed_and_never_goes_back(disk: FakeDisk) -> None:
     log = filled(disk, 7)
-    assert [segment.base_offset for segment in begin_at(log, 4)] == [0, 2]
-    assert begin_at(log, 3) == ()
+    assert [segment.base_offset for segment in log.begin_at(4)] == [0, 2]
+    assert log.begin_at(3) == ()
     assert log.start_offset == 4
-    assert [segment.base_offset for segment in begin_at(log, 7)] == [4, 6]
+    assert [segment.base_offset for segment in log.begin_at(7)] == [4, 6]
     assert log.read(7, 100) == b""
     assert log.size == 0
 
 
 def test_a_log_whose_records_are_all_deleted_goes_on(disk: FakeDisk) -> None:
     log = filled(disk, 7)
-    gone = begin_at(log, 7)
+    gone = log.begin_at(7)
     log.sync()
     log.append(batch(7, b"v"))
     for segment in gone:
         segment.remove()
-    assert (begin_at(log, 7), log.next_offset) == ((), 8)
+    assert (log.begin_at(7), log.next_offset) == ((), 8)
     log.close()
     log = opened(disk)
     assert (log.start_offset, log.next_offset) == (7, 8)
@@ -144,11 +143,11 @@ def test_a_log_whose_records_are_all_deleted_goes_on(disk: FakeDisk) -> None:
 def test_the_file_that_the_next_append_goes_to_is_never_removed(disk: FakeDisk) -> None:
     log = filled(disk, 4)  # two segments
     write_start(FakeFiles(disk), FOLDER, 4)
-    for segment in begin_at(log, 4):
+    for segment in log.begin_at(4):
         segment.remove()
     handle = FakeFiles(disk).open(f"{FOLDER}/{4:020}.log", create=True)  # an append that was killed
     assert handle
     log = opened(disk)
-    assert begin_at(log, 4) == ()
+    assert log.begin_at(4) == ()
     log.append(batch(4, b"v"))
     assert opened(disk).next_offset == 5

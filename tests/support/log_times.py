@@ -1,13 +1,7 @@
-"""A log's lookups by time, and the deletion of its beginning, in one step."""
+"""A log's lookups by time, in one step."""
 
 from groupkeeper.protocol.record_batch import HEADER_SIZE, read_header, record_times
 from groupkeeper.storage.log.log import Log
-from groupkeeper.storage.log.segment import Segment
-from groupkeeper.storage.log.times import run_to_end
-
-
-def begin_at(log: Log, offset: int) -> tuple[Segment, ...]:
-    return run_to_end(log.begin_at(offset))
 
 
 def offset_for_timestamp(log: Log, timestamp_ms: int) -> tuple[int, int] | None:

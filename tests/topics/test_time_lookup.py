@@ -10,11 +10,6 @@ from crc32c import crc32c
 from groupkeeper import turns
 from groupkeeper.protocol.compression import codecs
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.log import times
@@ -28,6 +23,7 @@ from groupkeeper.topics.open_files import OpenFiles
 from groupkeeper.topics.time_lookup import TimeLookup
 from groupkeeper.turns import Turns
 from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.requests import delete_records_request
 from tests.topics.scene import COMPRESSIONS, NOW, InlineWorker, Scene, Settings, batch
 
 LARGEST = -3
@@ -51,9 +47,7 @@ async def find(scene: Scene, timestamp: int) -> tuple[int, int, int]:
 
 
 async def delete_before(scene: Scene, offset: int) -> None:
-    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
-    topic = DeleteRecordsTopic(name="t", partitions=[partition])
-    response = await scene.ask(2, DeleteRecordsRequest(topics=[topic]))
+    response = await scene.ask(2, delete_records_request("t", 0, offset))
     assert response.topics[0].partitions[0].error_code == 0
 
 
@@ -237,9 +231,10 @@ async def test_a_segment_that_goes_while_it_is_looked_through(monkeypatch, wante
     )
     for _ in range(3):
         await asyncio.sleep(0)
-    for segment in times.run_to_end(log.begin_at(390)):
-        segment.remove()
+    gone = log.begin_at(390)
     files.open("another", create=True)  # with one descriptor, the one in use is closed
+    for segment in gone:
+        segment.remove()
     assert await finding == (400, NOW + 5)
 
 
