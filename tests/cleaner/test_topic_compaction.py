@@ -3,18 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from groupkeeper.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
+from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from groupkeeper.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -22,6 +13,7 @@ from groupkeeper.protocol.messages.produce import (
 )
 from groupkeeper.protocol.record_batch import decode_records, encode_batch, iter_batches
 from tests.simulation.cluster import START_OF_TIME_MS
+from tests.support.requests import alter_topic_request, topic_configs
 from tests.support.served import Client, Lines, Served
 
 Serve = Callable[..., Served]
@@ -32,22 +24,14 @@ RECORDS = 60
 
 
 def create(client: Client, **configs: str) -> None:
-    rows = [
-        CreatableTopicConfig(name=name.replace("_", "."), value=value)
-        for name, value in configs.items()
-    ]
+    rows = topic_configs(**configs)
     topic = CreatableTopic(name="state", num_partitions=1, replication_factor=1, configs=rows)
     made = client.call(5, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
     assert not made.topics[0].error_code, made.topics[0].error_message
 
 
 def alter(client: Client, **configs: str) -> None:
-    rows = [
-        AlterableConfig(name=name.replace("_", "."), config_operation=0, value=value)
-        for name, value in configs.items()
-    ]
-    resource = AlterConfigsResource(resource_type=2, resource_name="state", configs=rows)
-    client.call(1, IncrementalAlterConfigsRequest(resources=[resource]))
+    client.call(1, alter_topic_request("state", **configs))
 
 
 def produce(client: Client, key: bytes, value: bytes | None, at_ms: int) -> None:

@@ -25,14 +25,11 @@ from tests.support.stored import (
     write_file,
 )
 
+pytestmark = pytest.mark.usefixtures("fewer_zeros")
+
 LIMITS = Limits(segment_bytes=300)
 TOPIC = "orders-0"
 VALUES = [b"value %d" % number for number in range(12)]
-
-
-@pytest.fixture(autouse=True)
-def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 2048)
 
 
 class Hooked(FakeFiles):
@@ -349,28 +346,28 @@ def test_what_a_start_refuses_is_copied_and_refused_in_the_copy() -> None:
 # -- what is refused -----------------------------------------------------------------------------
 
 
-def test_a_place_that_is_not_empty_is_refused(disk: FakeDisk) -> None:
-    write_file_in(disk, f"{DEST}/something")
-    with pytest.raises(BackupError, match=f"{DEST} is not empty: name a new folder"):
-        backed_up(disk)
-
-
-def write_file_in(disk: FakeDisk, path: str) -> None:
-    FakeFiles(disk).make_folder(path.rpartition("/")[0])
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (f"{DEST}/something", f"{DEST} is not empty: name a new folder"),
+        (f"{DEST}.incomplete/format", f"{DEST}.incomplete exists: another backup"),
+    ],
+)
+def test_a_place_that_is_taken_is_refused_and_left_alone(
+    disk: FakeDisk, path: str, line: str
+) -> None:
+    folder, _, name = path.rpartition("/")
+    FakeFiles(disk).make_folder(folder)
     write_file(disk, path, b"here before")
+    with pytest.raises(BackupError, match=line):
+        backed_up(disk)
+    assert disk.children(folder) == [name]
 
 
 def test_an_empty_folder_is_replaced(disk: FakeDisk) -> None:
     FakeFiles(disk).make_folder(DEST)
     backed_up(disk)
     assert values_in_backup(disk) == [*VALUES, b"in the journal"]
-
-
-def test_what_another_backup_is_writing_is_refused_and_left_alone(disk: FakeDisk) -> None:
-    write_file_in(disk, f"{DEST}.incomplete/format")
-    with pytest.raises(BackupError, match=f"{DEST}.incomplete exists: another backup"):
-        backed_up(disk)
-    assert disk.children(f"{DEST}.incomplete") == ["format"]
 
 
 def test_a_directory_without_data_is_refused() -> None:

@@ -22,6 +22,8 @@ from groupkeeper.storage.store import Store
 from groupkeeper.topics.log_policy import LogPolicy
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 
+pytestmark = pytest.mark.usefixtures("fewer_zeros")
+
 LIMITS = Limits(segment_bytes=700, index_interval_bytes=200, journal_bytes=6000)
 NAMES = ("__consumer_offsets-0", "__consumer_offsets-1")
 ROUNDS = 28
@@ -45,11 +47,6 @@ EVERY = {"names": 3, "keep": 3}
 
 Newest = dict[bytes, tuple[int, bytes, int]]
 """Key to offset, value and time of its newest record, unless that is a tombstone."""
-
-
-@pytest.fixture(autouse=True)
-def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 2048)
 
 
 def records_of(number: int, log: int) -> list[tuple[bytes, bytes | None]]:

@@ -203,18 +203,20 @@ def with_field(batch: bytes, at: int, value: bytes) -> bytes:
     return bytes(changed)
 
 
-def test_a_codec_that_nobody_knows_is_refused(files: FakeFiles) -> None:
+@pytest.mark.parametrize(
+    ("at", "value", "why"),
+    [
+        (22, b"\x05", "the records of the batch cannot be read"),  # a codec that nobody knows
+        (23, b"\xff\xff\xff\xff", "the batch is damaged"),  # a negative last offset delta
+        (57, b"\xff\xff\xff\xff", "the batch is damaged"),  # a negative number of records
+    ],
+)
+def test_a_field_that_cannot_be_is_refused(
+    files: FakeFiles, at: int, value: bytes, why: str
+) -> None:
     folder = Folder(files)
-    folder.add(with_field(plain(0, (A, b"1")), 22, b"\x05"))
-    assert "at byte 0: the records of the batch cannot be read" in refusal(folder)
-
-
-@pytest.mark.parametrize("at", [23, 57])
-def test_numbers_that_cannot_be_negative_are_refused(files: FakeFiles, at: int) -> None:
-    """The last offset delta, and the number of records."""
-    folder = Folder(files)
-    folder.add(with_field(plain(0, (A, b"1")), at, b"\xff\xff\xff\xff"), end=9)
-    assert "at byte 0: the batch is damaged" in refusal(folder)
+    folder.add(with_field(plain(0, (A, b"1")), at, value), end=9)
+    assert f"at byte 0: {why}" in refusal(folder)
 
 
 def test_a_file_that_becomes_shorter_is_refused(disk: FakeDisk) -> None:
@@ -269,39 +271,40 @@ def sources_of(folder: Folder) -> tuple[bytes, list[str]]:
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
-@pytest.mark.parametrize("call", range(1, CALLS + 1))
-def test_after_an_error_of_the_disk_nothing_new_is_left(call: int, code: int) -> None:
-    disk = FakeDisk()
-    files = FakeFiles(disk)
-    folder = fill(files)
-    before = sources_of(folder)
-    disk.failures[disk.calls + call] = OSError(code, "it failed")
-    with pytest.raises(OSError, match="it failed"):
-        compact(files, folder.job(NOW))
-    assert cleaned(disk) == []
-    assert sources_of(folder) == before
-    assert files.open_paths == []
-    disk.failures.clear()
-    folder.compact(NOW)
+def test_after_an_error_of_the_disk_nothing_new_is_left(code: int) -> None:
+    for call in range(1, CALLS + 1):
+        disk = FakeDisk()
+        files = FakeFiles(disk)
+        folder = fill(files)
+        before = sources_of(folder)
+        disk.failures[disk.calls + call] = OSError(code, "it failed")
+        with pytest.raises(OSError, match="it failed"):
+            compact(files, folder.job(NOW))
+        assert cleaned(disk) == [], call
+        assert sources_of(folder) == before, call
+        assert files.open_paths == [], call
+        disk.failures.clear()
+        folder.compact(NOW)
 
 
 @pytest.mark.parametrize("mode", ["lose", "names", "keep", "tear", "spoil"])
-@pytest.mark.parametrize("call", range(1, CALLS + 1))
-def test_a_crash_leaves_the_sources_as_they_are(call: int, mode: str) -> None:
-    disk = FakeDisk()
-    folder = fill(FakeFiles(disk))
-    disk.write_back()
-    before = sources_of(folder)
-    disk.crash_at = disk.calls + call
-    with pytest.raises(Crash):
-        compact(folder.files, folder.job(NOW))
-    disk.power_cut(mode, seed=call)
-    folder.files = FakeFiles(disk)
-    assert sources_of(folder) == before
-    result = compact(folder.files, folder.job(NOW))  # over what the crash has left
+def test_a_crash_leaves_the_sources_as_they_are(mode: str) -> None:
     expected = fill(FakeFiles(FakeDisk()))
-    assert result == compact(expected.files, expected.job(NOW))
-    folder.swap(result)
+    wanted = compact(expected.files, expected.job(NOW))
+    for call in range(1, CALLS + 1):
+        disk = FakeDisk()
+        folder = fill(FakeFiles(disk))
+        disk.write_back()
+        before = sources_of(folder)
+        disk.crash_at = disk.calls + call
+        with pytest.raises(Crash):
+            compact(folder.files, folder.job(NOW))
+        disk.power_cut(mode, seed=call)
+        folder.files = FakeFiles(disk)
+        assert sources_of(folder) == before, call
+        result = compact(folder.files, folder.job(NOW))  # over what the crash has left
+        assert result == wanted, call
+        folder.swap(result)
 
 
 def test_the_result_is_on_the_disk(disk: FakeDisk, folder: Folder) -> None:

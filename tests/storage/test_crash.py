@@ -21,17 +21,13 @@ from tests.support.batches import batch
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.support.stored import make_claims_durable, open_store, values_in
 
+pytestmark = pytest.mark.usefixtures("fewer_zeros")
+
 # Small, so that the run rolls journals and segments many times, the latter by size and by age.
 LIMITS = Limits(segment_bytes=700, segment_ms=6, index_interval_bytes=200, journal_bytes=1200)
 NAMES = ("__consumer_offsets-0", "__consumer_offsets-1", "__group_events-1")
 TOPIC_LIMITS = Limits(segment_bytes=2_000, index_interval_bytes=200)
 MODES = ["lose", "names", "keep", "tear", "spoil", "kill"]
-
-
-@pytest.fixture(autouse=True)
-def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mebibyte ahead in each of these tiny journals would be most of the work."""
-    monkeypatch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 2048)
 
 
 @pytest.fixture(params=["beside", "alone"])

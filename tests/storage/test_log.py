@@ -116,30 +116,25 @@ def aged(files: FakeFiles) -> Log:
     return open_log(files, "data/t-0", AGED)
 
 
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ((0, 1_000), [0]),
+        ((0, 1_000, 1_001, 1_002), [0, 2]),
+        ((5_000, 0, 6_000), [0]),  # from the first batch: later ones may have any time, as in Kafka
+        ((5_000, 0, 6_000, 6_001, 0, 7_002), [0, 3, 5]),
+        ((-1 - TIME, 0, 1_000), [0]),  # a first batch without a timestamp does not count
+        ((-1 - TIME, 0, 1_000, 1_001, -1 - TIME), [0, 3]),
+    ],
+)
 def test_a_segment_rolls_when_a_batch_is_younger_than_its_first_by_more(
-    aged: Log, disk: FakeDisk
+    aged: Log, files: FakeFiles, disk: FakeDisk, times: tuple[int, ...], expected: list[int]
 ) -> None:
-    at(aged, TIME, TIME + 1_000)
-    assert bases(disk) == [0]
-    at(aged, TIME + 1_001, TIME + 1_002)
-    assert bases(disk) == [0, 2]
-    assert all_offsets(aged) == [0, 1, 2, 3]
-
-
-def test_the_age_is_counted_from_the_first_batch_not_from_the_oldest(
-    aged: Log, disk: FakeDisk
-) -> None:
-    at(aged, TIME + 5_000, TIME, TIME + 6_000)
-    assert bases(disk) == [0], "as Kafka: later batches may have any time"
-    at(aged, TIME + 6_001, TIME, TIME + 7_002)
-    assert bases(disk) == [0, 3, 5]
-
-
-def test_the_age_is_known_after_opening(aged: Log, files: FakeFiles, disk: FakeDisk) -> None:
-    at(aged, TIME, TIME + 900)
-    log = reopen(aged, files, AGED)
-    at(log, TIME + 1_001)
-    assert bases(disk) == [0, 2]
+    at(aged, *(TIME + time for time in times[:-1]))
+    log = reopen(aged, files, AGED)  # the age is known after opening
+    at(log, TIME + times[-1])
+    assert bases(disk) == expected
+    assert all_offsets(log) == list(range(len(times)))
 
 
 def test_the_age_is_known_after_a_torn_end(aged: Log, files: FakeFiles, disk: FakeDisk) -> None:
@@ -148,18 +143,6 @@ def test_the_age_is_known_after_a_torn_end(aged: Log, files: FakeFiles, disk: Fa
     log = open_log(files, "data/t-0", AGED)
     at(log, TIME + 1_001)
     assert bases(disk) == [0, 1]
-
-
-def test_a_first_batch_without_a_timestamp_does_not_count(
-    aged: Log, files: FakeFiles, disk: FakeDisk
-) -> None:
-    at(aged, -1, TIME, TIME + 1_000)
-    assert bases(disk) == [0]
-    at(aged, TIME + 1_001)
-    assert bases(disk) == [0, 3]
-    log = reopen(aged, files, AGED)
-    at(log, -1)
-    assert bases(disk) == [0, 3]
 
 
 def test_an_empty_segment_has_no_age(aged: Log, files: FakeFiles, disk: FakeDisk) -> None:
@@ -191,10 +174,9 @@ def test_everything_is_read_again_after_reopening(log: Log, files: FakeFiles) ->
     assert all_offsets(log) == list(range(26))
 
 
-@pytest.mark.parametrize("offset", range(23))
-def test_a_read_begins_with_the_batch_that_holds_the_offset(log: Log, offset: int) -> None:
+def test_a_read_begins_with_the_batch_that_holds_the_offset(log: Log) -> None:
     fill(log, 23)
-    assert offsets_of(log.read(offset, 1)) == [offset]
+    assert [offsets_of(log.read(offset, 1)) for offset in range(23)] == [[o] for o in range(23)]
 
 
 def test_a_read_inside_a_batch_returns_all_of_it(log: Log) -> None:
@@ -244,33 +226,23 @@ def test_a_timestamp_leads_to_the_first_record_that_is_not_older(
     assert offset_for_timestamp(log, TIME + 23) is None
 
 
-@pytest.mark.parametrize("lost", [1, 10, SIZE - 1])
-def test_a_torn_end_is_cut_off(log: Log, files: FakeFiles, disk: FakeDisk, lost: int) -> None:
+@pytest.mark.parametrize("damage", ["1", "10", f"{SIZE - 1}", "flip", "zeros"])
+def test_a_torn_end_is_cut_off(log: Log, files: FakeFiles, disk: FakeDisk, damage: str) -> None:
+    """So many bytes are lost, or one is wrong, or zeros follow."""
     fill(log, 4)
     files.kill()
-    cut_file(disk, FIRST, 4 * SIZE - lost)
+    kept = 3
+    if damage == "flip":
+        disk.flip(FIRST, 4 * SIZE - 1)
+    elif damage == "zeros":
+        kept = 4
+        write_file(disk, FIRST, bytes(4096), 4 * SIZE)
+    else:
+        cut_file(disk, FIRST, 4 * SIZE - int(damage))
     log = open_log(files, "data/t-0", LIMITS)
-    assert log.next_offset == 3
+    assert (log.next_offset, len(disk.contents(FIRST))) == (kept, kept * SIZE)
     fill(log, 1)
-    assert all_offsets(log) == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("zeros", [10, 61, 4096])
-def test_a_tail_of_zeros_is_cut_off(log: Log, files: FakeFiles, disk: FakeDisk, zeros: int) -> None:
-    fill(log, 4)
-    log.close()
-    write_file(disk, FIRST, bytes(zeros), 4 * SIZE)
-    assert open_log(files, "data/t-0", LIMITS).next_offset == 4
-    assert len(disk.contents(FIRST)) == 4 * SIZE
-
-
-def test_a_flipped_bit_in_the_last_batch_is_a_torn_end(
-    log: Log, files: FakeFiles, disk: FakeDisk
-) -> None:
-    fill(log, 4)
-    files.kill()
-    disk.flip(FIRST, 4 * SIZE - 1)
-    assert open_log(files, "data/t-0", LIMITS).next_offset == 3
+    assert all_offsets(log) == list(range(kept + 1))
 
 
 @pytest.mark.parametrize("place", [0, 8, 11, 16, 30, 70])
@@ -307,19 +279,13 @@ def test_damage_in_an_older_segment_is_found_by_replay(
         list(log.batches())
 
 
-def test_replay_refuses_an_epoch_that_goes_backwards(log: Log, files: FakeFiles) -> None:
-    fill(log, 6, epoch=3)
-    fill(log, 6, epoch=2)
-    with pytest.raises(Corrupt, match="offset 6 was written in epoch 2, after epoch 3"):
-        list(log.batches())
-
-
-def test_opening_refuses_an_epoch_that_goes_backwards(log: Log, files: FakeFiles) -> None:
+def test_an_epoch_that_goes_backwards_is_refused(log: Log, files: FakeFiles) -> None:
     fill(log, 2, epoch=3)
     fill(log, 2, epoch=2)
-    log.close()
-    with pytest.raises(Corrupt, match="after epoch 3"):
-        open_log(files, "data/t-0", LIMITS)
+    with pytest.raises(Corrupt, match="offset 2 was written in epoch 2, after epoch 3"):
+        list(log.batches())
+    with pytest.raises(Corrupt, match="offset 2 was written in epoch 2, after epoch 3"):
+        reopen(log, files)
 
 
 def test_epochs_are_listed_as_kafka_lists_them(log: Log, files: FakeFiles, disk: FakeDisk) -> None:

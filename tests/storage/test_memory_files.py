@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.storage.errors import Locked, NotCached
+from groupkeeper.storage.errors import NotCached
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.files.memory import MemoryFiles
-from groupkeeper.storage.log.limits import Limits
-from groupkeeper.storage.store import Store
-from tests.support.stored import append, put, values_of_log
 
 OF_THE_PROCESS = {"process_id", "random_bytes"}
 """What is no business of a file system."""
@@ -232,43 +229,3 @@ def test_a_file_may_be_closed_by_the_collector_in_the_middle_of_a_call() -> None
         assert "a" in files.list_folder(".")
     gc.collect()
     assert files.open("d", create=True) > 2_000
-
-
-# -- under a store ---------------------------------------------------------------------------------
-
-
-def test_a_store_finds_again_what_an_earlier_one_left() -> None:
-    files = MemoryFiles()
-    limits = Limits(segment_bytes=2_000, journal_bytes=10_000)
-    for life in range(3):
-        store = Store(files, "data", 0, limits)
-        epoch = store.claim(0)
-        assert len(values_of_log(store)) == 200 * life
-        for number in range(200):
-            put(store, b"%d" % number, epoch=epoch)
-        store.close()
-    store = Store(files, "data", 0, limits)
-    assert values_of_log(store) == [b"%d" % number for number in range(200)] * 3
-
-
-def test_two_stores_exclude_each_other() -> None:
-    files = MemoryFiles()
-    first, second = Store(files, "data", 0), Store(files, "data", 1)
-    epoch = first.claim(0)
-    with pytest.raises(Locked, match="shard 0 is held by node 0"):
-        second.claim(0)
-    with pytest.raises(Locked, match="node 0 is already running"):
-        Store(files, "data", 0)
-    log = first.open_log("__consumer_offsets-0")
-    assert first.commit([append(log, b"v", epoch=epoch)]) == [None]
-    first.close()
-    assert second.claim(0) > epoch
-    assert values_of_log(second) == [b"v"]
-
-
-def test_full_journals_do_not_double_the_memory() -> None:
-    files = MemoryFiles()
-    store = Store(files, "data", 0, Limits(journal_bytes=10_000))
-    for number in range(300):
-        put(store, b"%d" % number)
-    assert len(files.list_folder("data/journals")) <= 2

@@ -16,14 +16,11 @@ from tests.support.batches import batch
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
 from tests.support.stored import cut_file, open_store, put, values_of_log, write_file
 
+pytestmark = pytest.mark.usefixtures("fewer_zeros")
+
 LIMITS = Limits(segment_bytes=300)
 VALUES = [b"value %d" % number for number in range(12)]
 NEW = "volumes/new"
-
-
-@pytest.fixture(autouse=True)
-def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 2048)
 
 
 @pytest.fixture

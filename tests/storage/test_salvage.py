@@ -33,17 +33,14 @@ from tests.support.cleaned import TOKEN, clean
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.stored import put, segment_paths, values_in, write_file
 
+pytestmark = pytest.mark.usefixtures("fewer_zeros")
+
 NAME = NAMES[0]
 
 
 def flip_value(disk: FakeDisk, path: str, number: int) -> None:
     """Damage the batch with this value."""
     disk.flip(path, disk.contents(path).index(value_of(number)))
-
-
-@pytest.fixture(autouse=True)
-def fewer_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groupkeeper.storage.journal.journal.AHEAD_BYTES", 8_000)
 
 
 @pytest.mark.parametrize("name", [NAME, TOPIC])

@@ -525,24 +525,6 @@ def test_a_journal_write_that_cannot_be_taken_back_stops_the_store(
         put(store, b"b")
 
 
-def test_a_journal_covers_damage_in_its_logs(store: Store, disk: FakeDisk) -> None:
-    for value in (b"a", b"b", b"c", b"d"):
-        put(store, value)
-    size = len(disk.contents(LOG_FILE)) // 4
-    disk.power_cut("keep")
-    disk.flip(LOG_FILE, size + 70)
-    assert values_of_log(open_store(disk)) == [b"a", b"b", b"c", b"d"]
-
-
-def test_damage_that_no_journal_covers_stops_the_opening(store: Store, disk: FakeDisk) -> None:
-    for value in (b"a", b"b", b"c", b"d"):
-        put(store, value * 500)
-    store.close()
-    disk.flip(LOG_FILE, len(disk.contents(LOG_FILE)) // 4 + 70)
-    with pytest.raises(Corrupt, match="2 sound ones follow"):
-        open_store(disk).open_log(NAME)
-
-
 def test_damage_before_the_journal_begins_stops_the_opening(disk: FakeDisk) -> None:
     store = open_store(disk, limits=Limits(journal_bytes=300))
     for _ in range(12):

@@ -263,23 +263,6 @@ def test_raw_segments_are_in_the_archive_before_they_are_replaced() -> None:
     assert contents(raw) == [value(n) for n in range(end)]
 
 
-@pytest.mark.parametrize("mode", ["lose", "tear", "kill"])
-def test_no_raw_record_is_missing_from_log_and_archive_wherever_it_crashes(mode: str) -> None:
-    for call in range(calls_of() // 3, calls_of(archive=ARCHIVE) + 1):
-        disk = new_disk()
-        disk.crash_at = call
-        with pytest.raises(Crash):
-            run(disk, archive=ARCHIVE)
-        disk.revive() if mode == "kill" else disk.power_cut(mode, seed=call)
-        files = FakeFiles(disk)
-        log = opened(files)
-        both = set(contents(log))
-        for name in disk.children(ARCHIVE) if disk.has(ARCHIVE) else []:
-            if name.endswith(".log"):
-                both |= set(values_of(disk.contents(f"{ARCHIVE}/{name}")))
-        assert both == {value(n) for n in range(log.next_offset)}
-
-
 # -- damage ------------------------------------------------------------------------------------
 
 

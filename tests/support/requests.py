@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
 from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -9,6 +10,11 @@ from groupkeeper.protocol.messages.delete_records import (
 )
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
+from groupkeeper.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.offset_commit import (
@@ -158,6 +164,28 @@ def delete_records_request(topic: str, partition: int, offset: int) -> DeleteRec
     partitions = [DeleteRecordsPartition(partition_index=partition, offset=offset)]
     topics = [DeleteRecordsTopic(name=topic, partitions=partitions)]
     return DeleteRecordsRequest(topics=topics, timeout_ms=1000)
+
+
+def topic_configs(**configs: object) -> list[CreatableTopicConfig]:
+    """For CreateTopics; dots as underscores."""
+    return [
+        CreatableTopicConfig(name=name.replace("_", "."), value=str(value))
+        for name, value in configs.items()
+    ]
+
+
+def alter_topic_request(topic: str, **configs: object) -> IncrementalAlterConfigsRequest:
+    """Set configs of a topic, dots as underscores; None: the topic no longer sets it."""
+    changes = [
+        AlterableConfig(
+            name=name.replace("_", "."),
+            config_operation=1 if value is None else 0,
+            value=None if value is None else str(value),
+        )
+        for name, value in configs.items()
+    ]
+    resource = AlterConfigsResource(resource_type=2, resource_name=topic, configs=changes)
+    return IncrementalAlterConfigsRequest(resources=[resource])
 
 
 def codes_of(response: Any) -> dict[tuple[str, int], int]:

@@ -42,6 +42,7 @@ from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.retention import RetentionListener
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.requests import alter_topic_request
 from tests.support.slices import counted
 
 T = TypeVar("T")
@@ -106,6 +107,34 @@ class FirstHeldWorker(HeldWorker):
     async def __call__(self, job: Callable[[], T]) -> T:
         first, self._first = self._first, False
         return await super().__call__(job) if first else job()
+
+
+class GatedWorker(InlineWorker):
+    """Does no job while its gate is closed, and counts those that wait."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.waiting = 0
+        self.passing = 0
+        """How many jobs are done although the gate is closed."""
+
+    async def __call__(self, job: Callable[[], T]) -> T:
+        if self.passing:
+            self.passing -= 1
+            return job()
+        self.waiting += 1
+        await self.gate.wait()
+        self.waiting -= 1
+        return job()
+
+    async def has(self, count: int) -> None:
+        """Let other tasks run until so many jobs wait."""
+        for _ in range(1_000):
+            if self.waiting >= count:
+                return
+            await asyncio.sleep(0)
+        raise AssertionError("no such job")
 
 
 Settings = partial(ServerSettings, num_partitions=3, offsets_topic_num_partitions=4)
@@ -234,6 +263,11 @@ class Scene:
         states = [DeleteTopicState(name=name) for name in names]
         request = DeleteTopicsRequest(topics=states, timeout_ms=1000)
         return list((await self.ask(6, request)).responses)
+
+    async def alter(self, topic: str, **configs: object) -> None:
+        """Set configs of a topic; see `alter_topic_request`."""
+        response = await self.ask(1, alter_topic_request(topic, **configs))
+        assert response.responses[0].error_code == 0
 
     async def metadata(self, *names: str, version: int = 12, **more: Any) -> Any:
         topics = [MetadataRequestTopic(name=name) for name in names]

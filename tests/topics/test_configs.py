@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 
 import pytest
 
@@ -89,20 +90,14 @@ def soon() -> Iterator[None]:
     assert time.thread_time() - began < 1.0
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("form", ["{}x", "{}.{}x", ".{}x", "1.{}x", "{}e{}x", "1e{}x", "+{}x"])
-def test_a_long_text_that_is_no_number_is_soon_refused(name: str, form: str) -> None:
+def test_a_long_text_that_is_no_value_is_soon_refused() -> None:
     # Read again from every digit it took seconds for each of these, and there are many.
-    text = form.replace("{}", DIGITS[: 30_000 // form.count("{}")])
-    with soon(), pytest.raises(Refused, match="Not a number of type"):
-        validated({name: text})
-
-
-@pytest.mark.parametrize("name", LISTS)
-@pytest.mark.parametrize("text", [DIGITS, DIGITS + ":", f"{DIGITS[:15_000]}:{DIGITS[:15_000]}x"])
-def test_a_long_text_that_is_no_list_is_soon_refused(name: str, text: str) -> None:
-    with soon(), pytest.raises(Refused, match=f"for configuration {name}: "):
-        validated({name: text})
+    forms = ("{}x", "{}.{}x", ".{}x", "1.{}x", "{}e{}x", "1e{}x", "+{}x")
+    numbers = [form.replace("{}", DIGITS[: 30_000 // form.count("{}")]) for form in forms]
+    lists = [DIGITS, DIGITS + ":", f"{DIGITS[:15_000]}:{DIGITS[:15_000]}x"]
+    for name, text in [*product(NUMBERS, numbers), *product(LISTS, lists)]:
+        with soon(), pytest.raises(Refused, match=f"for configuration {name}: "):
+            validated({name: text})
 
 
 @pytest.mark.parametrize(

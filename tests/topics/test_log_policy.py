@@ -1,15 +1,7 @@
 """How the logs of a topic are kept: configs over settings, and what follows from them."""
 
-from typing import Any
-
 import pytest
 
-from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
-from groupkeeper.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from groupkeeper.settings.setting import LONG_MAX
 from groupkeeper.settings.table import load
 from groupkeeper.storage.log.limits import Limits
@@ -17,6 +9,7 @@ from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.effective_configs import EffectiveConfigs
 from groupkeeper.topics.log_policy import LogPolicy
 from groupkeeper.topics.timestamps import TimestampRules
+from tests.support.requests import topic_configs
 from tests.topics.scene import NOW, Scene, batch
 
 WEEK = 7 * 86_400_000
@@ -144,19 +137,6 @@ def test_the_group_topic_is_compacted_and_rolls_as_the_settings_say() -> None:
 # -- in a server ---------------------------------------------------------------------------------
 
 
-async def alter(scene: Scene, **configs: Any) -> None:
-    resource = AlterConfigsResource(
-        resource_type=2,
-        resource_name="t",
-        configs=[
-            AlterableConfig(name=name.replace("_", "."), config_operation=0, value=str(value))
-            for name, value in configs.items()
-        ],
-    )
-    response = await scene.ask(1, IncrementalAlterConfigsRequest(resources=[resource]))
-    assert response.responses[0].error_code == 0
-
-
 def bases(scene: Scene) -> list[int]:
     files = scene.disk.children("data/t-0")
     return [int(name[:20]) for name in files if name.endswith(".log")]
@@ -165,7 +145,7 @@ def bases(scene: Scene) -> list[int]:
 async def test_another_segment_ms_acts_from_the_next_batch_on(scene: Scene) -> None:
     for seconds in (0, 2, 4):
         await scene.produce("t", 0, batch(timestamp=NOW + 1_000 * seconds))
-    await alter(scene, segment_ms=5_000)
+    await scene.alter("t", segment_ms=5_000)
     await scene.produce("t", 0, batch(timestamp=NOW + 5_000))
     assert bases(scene) == [0]
     await scene.produce("t", 0, batch(timestamp=NOW + 5_001))
@@ -176,18 +156,18 @@ async def test_another_segment_bytes_acts_from_the_next_batch_on(scene: Scene) -
     large = batch("v" * 600_000)
     for _ in range(3):
         await scene.produce("t", 0, large)
-    await alter(scene, segment_bytes=1_048_576)
+    await scene.alter("t", segment_bytes=1_048_576)
     for _ in range(3):
         await scene.produce("t", 0, large)
     assert bases(scene) == [0, 3, 4, 5]
 
 
 async def test_the_index_configs_act_from_the_next_segment_on(scene: Scene) -> None:
-    await alter(scene, index_interval_bytes=0, segment_index_bytes=40)
+    await scene.alter("t", index_interval_bytes=0, segment_index_bytes=40)
     for _ in range(8):
         await scene.produce("t", 0, batch())
     assert len(bases(scene)) > 1
-    await alter(scene, segment_index_bytes=10_485_760)
+    await scene.alter("t", segment_index_bytes=10_485_760)
     count = len(bases(scene))
     for _ in range(20):
         await scene.produce("t", 0, batch())
@@ -195,8 +175,7 @@ async def test_the_index_configs_act_from_the_next_segment_on(scene: Scene) -> N
 
 
 async def test_a_topics_own_configs_hold_after_a_restart(scene: Scene) -> None:
-    config = CreatableTopicConfig(name="segment.ms", value="1000")
-    await scene.create("u", configs=[config])
+    await scene.create("u", configs=topic_configs(segment_ms=1000))
     await scene.produce("u", 0, batch())
     scene = await scene.restart()
     await scene.produce("u", 0, batch(timestamp=NOW + 1_001))

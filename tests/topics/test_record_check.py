@@ -7,13 +7,8 @@ import pytest
 from crc32c import crc32c
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
-from groupkeeper.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from groupkeeper.topics import record_check
+from tests.support.requests import topic_configs
 from tests.topics.scene import COMPRESSIONS, InlineWorker, Scene, batch
 
 WHY = "Compacted topic cannot accept message without key in topic partition c-0"
@@ -27,8 +22,8 @@ async def scene(scene: Scene) -> Scene:
 
 
 async def made(scene: Scene, name: str, policy: str) -> None:
-    config = CreatableTopicConfig(name="cleanup.policy", value=policy)
-    assert not (await scene.create(name, partitions=2, configs=[config])).error_code
+    configs = topic_configs(cleanup_policy=policy)
+    assert not (await scene.create(name, partitions=2, configs=configs)).error_code
 
 
 def errors_of(answer: Any) -> list[tuple[int, str]]:
@@ -70,9 +65,7 @@ async def test_the_servers_policy_holds_for_topics_without_one(scene: Scene) -> 
 
 async def test_a_topic_that_becomes_compacted_needs_keys_from_then_on(scene: Scene) -> None:
     assert (await scene.produce("t", 0, batch())).error_code == 0
-    change = AlterableConfig(name="cleanup.policy", config_operation=0, value="compact")
-    resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=[change])
-    await scene.ask(1, IncrementalAlterConfigsRequest(resources=[resource]))
+    await scene.alter("t", cleanup_policy="compact")
     assert (await scene.produce("t", 0, batch())).error_code == ErrorCode.INVALID_RECORD
 
 

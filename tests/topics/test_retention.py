@@ -4,26 +4,13 @@ A batch is ten milliseconds younger than the one before it, and has a segment of
 """
 
 import asyncio
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import Mock
 
 import pytest
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
-from groupkeeper.protocol.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from groupkeeper.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from groupkeeper.protocol.record_batch import decode_records, encode_batch, iter_batches
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.log.limits import Limits
@@ -33,9 +20,9 @@ from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.topics.partitions import AT_ONCE
 from groupkeeper.topics.record_deletion import SegmentsDeleted
 from groupkeeper.topics.retention import RetentionListener
-from groupkeeper.topics.topics import Topics, TopicsWorld
 from tests.support.fake_files import Crash
-from tests.topics.scene import NOW, InlineWorker, Scene, Settings, batch
+from tests.support.requests import delete_records_request, topic_configs
+from tests.topics.scene import NOW, GatedWorker, InlineWorker, Scene, Settings, batch
 
 T = TypeVar("T")
 STEP = 10
@@ -54,34 +41,6 @@ class Told(RetentionListener):
 
     def failed(self, error: Exception) -> None:
         self.failures.append(error)
-
-
-class GatedWorker(InlineWorker):
-    """Does no job while its gate is closed, and counts those that wait."""
-
-    def __init__(self) -> None:
-        self.gate = asyncio.Event()
-        self.gate.set()
-        self.waiting = 0
-        self.passing = 0
-        """How many jobs are done although the gate is closed."""
-
-    async def __call__(self, job: Callable[[], T]) -> T:
-        if self.passing:
-            self.passing -= 1
-            return job()
-        self.waiting += 1
-        await self.gate.wait()
-        self.waiting -= 1
-        return job()
-
-    async def has(self, count: int) -> None:
-        """Let other tasks run until so many jobs wait."""
-        for _ in range(1_000):
-            if self.waiting >= count:
-                return
-            await asyncio.sleep(0)
-        raise AssertionError("no such job")
 
 
 class Counting(InlineWorker):
@@ -119,16 +78,9 @@ async def scene_with(count: int = 5, worker: Any = None, **configs: Any) -> Scen
     scene = Scene(
         settings=Settings(log_roll_ms=STEP - 1), worker=worker or InlineWorker(), retention=Told()
     )
-    await scene.create("t", configs=named(configs))
+    await scene.create("t", configs=topic_configs(**configs))
     await fill(scene, count)
     return scene
-
-
-def named(configs: dict[str, Any]) -> list[CreatableTopicConfig]:
-    return [
-        CreatableTopicConfig(name=name.replace("_", "."), value=str(value))
-        for name, value in configs.items()
-    ]
 
 
 async def fill(scene: Scene, count: int, topic: str = "t") -> None:
@@ -157,16 +109,6 @@ def bases(scene: Scene, folder: str = "t-0") -> list[int]:
 def told(scene: Scene) -> Told:
     assert isinstance(scene.retention, Told)
     return scene.retention
-
-
-async def alter(scene: Scene, **configs: Any) -> None:
-    changes = [
-        AlterableConfig(name=each.name, config_operation=0, value=each.value)
-        for each in named(configs)
-    ]
-    resource = AlterConfigsResource(resource_type=2, resource_name="t", configs=changes)
-    response = await scene.ask(1, IncrementalAlterConfigsRequest(resources=[resource]))
-    assert response.responses[0].error_code == 0
 
 
 # -- what goes -----------------------------------------------------------------------------------
@@ -287,7 +229,7 @@ async def test_a_timestamp_in_the_future_keeps_a_segment() -> None:
 
 async def test_logs_that_are_not_open_are_opened_only_if_something_goes(opened: list[str]) -> None:
     scene = await scene_with(5, retention_ms=2 * STEP)
-    await scene.create("u", partitions=3, configs=named({"retention_ms": 100 * STEP}))
+    await scene.create("u", partitions=3, configs=topic_configs(retention_ms=100 * STEP))
     await fill(scene, 5, "u")
     scene = await scene.restart()
     opened.clear()
@@ -330,7 +272,7 @@ async def test_a_log_that_a_client_opens_meanwhile_is_left_to_the_next_pass() ->
 
 async def test_a_damaged_log_is_reported_and_the_others_are_checked() -> None:
     scene = await scene_with(5, retention_ms=2 * STEP)
-    await scene.create("u", configs=named({"retention_ms": 0}))
+    await scene.create("u", configs=topic_configs(retention_ms=0))
     await fill(scene, 5, "u")
     scene = await scene.restart()
     scene.disk.remove("data/t-0/00000000000000000003.log")
@@ -347,7 +289,7 @@ async def test_an_operator_who_keeps_all_during_a_pass_keeps_all() -> None:
     async with scene.topics.record_deletion.lock:
         passing = asyncio.create_task(scene.topics.retention.check())
         await asyncio.sleep(0)
-        await alter(scene, retention_ms=-1)
+        await scene.alter("t", retention_ms=-1)
     await passing
     assert await span(scene) == (0, 5)
 
@@ -383,7 +325,7 @@ async def test_a_lookup_by_time_in_a_segment_that_is_deleted_finds_what_is_kept(
     for _ in range(50):
         await asyncio.sleep(0)
     assert not looking.done()
-    await alter(scene, retention_ms=STEP)
+    await scene.alter("t", retention_ms=STEP)
     await check(scene)
     assert (await span(scene))[0] == 401
     found = await looking
@@ -399,7 +341,7 @@ async def test_a_topic_that_is_made_again_during_a_pass_keeps_its_records() -> N
             passing = asyncio.create_task(scene.topics.retention.check())
             await asyncio.sleep(0)
             await scene.delete("t")
-            await scene.create("t", configs=named({"retention_ms": STEP}))
+            await scene.create("t", configs=topic_configs(retention_ms=STEP))
             await fill(scene, 5)
         await passing
         assert await span(scene) == (0, 5)
@@ -410,8 +352,7 @@ async def test_a_topic_that_is_made_again_during_a_pass_keeps_its_records() -> N
 @pytest.mark.parametrize("first", ["retention", "request"])
 async def test_delete_records_and_retention_never_move_a_start_back(first: str) -> None:
     scene = await scene_with(5, retention_ms=2 * STEP)
-    partition = DeleteRecordsPartition(partition_index=0, offset=4)
-    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[partition])])
+    request = delete_records_request("t", 0, 4)
     deleting = asyncio.ensure_future(scene.ask(2, request)) if first == "request" else None
     passing = asyncio.create_task(scene.topics.retention.check())
     await asyncio.sleep(0)
@@ -504,83 +445,3 @@ async def test_the_worker_looks_at_open_logs(monkeypatch: pytest.MonkeyPatch) ->
     await passing
     assert look.called
     assert await span(scene) == (5, 5)
-
-
-COUNT = 10_000
-LAST = f"{1:020d}.log"
-
-
-class CountedFiles(Files):
-    """Counts descriptors."""
-
-    def __init__(self) -> None:
-        self.open_now = self.most_open = 0
-
-    def open(self, path: str, *, create: bool = False) -> int:
-        self.open_now += 1
-        self.most_open = max(self.most_open, self.open_now)
-        return super().open(path, create=create)
-
-    def close(self, handle: int) -> None:
-        self.open_now -= 1
-        super().close(handle)
-
-
-@pytest.fixture(scope="module")
-def large_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A topic of 10,000 partitions of two segments, and one whose every 100th partition is old."""
-    data = tmp_path_factory.mktemp("data")
-    templates = {}
-    for name, back in (("young-0", 0), ("old-0", 1_000_000)):
-        log = open_log(Files(), str(data / f"template-{name}"), Limits(segment_ms=5))
-        for number in range(2):
-            time = NOW - back + STEP * number
-            log.append(encode_batch(log.next_offset, 0, time, [(b"key", b"value")]))
-        log.close()
-        templates[name] = data / f"template-{name}"
-    for index in range(COUNT):
-        template = templates["young-0" if index % 100 else "old-0"]
-        folder = data / f"t-{index}"
-        folder.mkdir()
-        for file in template.iterdir():
-            (folder / file.name).hardlink_to(file)
-    for template in templates.values():
-        shutil.rmtree(template)
-    return data
-
-
-class RealScene:
-    """Topics over a real directory, on one thread."""
-
-    def __init__(self, data: Path) -> None:
-        self.data_dir, self.was_used = str(data), False
-        self.told = Told()
-        self.failures: list[str] = []
-        self.files = CountedFiles()
-        world = TopicsWorld(
-            files=self.files,
-            worker=InlineWorker(),  # type: ignore[arg-type]  # the same calls as a WorkerThread
-            wall_ms=lambda: NOW,
-            retention=self.told,
-            failed=lambda where, error: self.failures.append(f"{where}: {error}"),
-        )
-        self.topics = Topics(self, Settings(log_retention_ms=500_000), world)  # type: ignore[arg-type]
-
-
-async def test_ten_thousand_partitions_are_looked_at_and_few_are_opened(
-    large_directory: Path, opened: list[str]
-) -> None:
-    scene = RealScene(large_directory)
-    topic = scene.topics.admin.new_topic("t", COUNT, {})
-    assert await scene.topics.admin.create([topic]) == 0
-    for _ in range(2):
-        await scene.topics.retention.check()
-        assert len(opened) == COUNT // 100, "the second pass finds nothing"
-        assert scene.topics.snapshot()["topic_logs_open"] == 0
-    assert scene.files.most_open <= 16, "one log at a time"
-    assert {what.segments for what in scene.told.deletions} == {2}
-    assert len(scene.told.deletions) == COUNT // 100
-    kept = [index for index in range(COUNT) if (large_directory / f"t-{index}" / LAST).exists()]
-    assert len(kept) == COUNT - COUNT // 100
-    assert scene.failures == []
-    await scene.topics.close()

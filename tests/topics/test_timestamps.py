@@ -5,12 +5,6 @@ from typing import Any
 import pytest
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
-from groupkeeper.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from groupkeeper.protocol.record_batch import (
     CRC_START,
     check_crc,
@@ -21,6 +15,7 @@ from groupkeeper.protocol.record_batch import (
 from groupkeeper.protocol.restamp import restamped
 from groupkeeper.topics import record_check
 from groupkeeper.topics.timestamps import NO_LIMIT, NO_TIMESTAMP, TimestampRules
+from tests.support.requests import topic_configs
 from tests.topics.scene import COMPRESSIONS, NOW, Scene, batch
 
 HOUR = 3_600_000
@@ -29,18 +24,8 @@ LATER = NOW + 46 * HOUR
 
 async def made(scene: Scene, name: str, **configs: object) -> None:
     """A topic; configs without `message.timestamp.`, dots as underscores."""
-    given = [
-        CreatableTopicConfig(name="message.timestamp." + key.replace("_", "."), value=str(value))
-        for key, value in configs.items()
-    ]
-    assert not (await scene.create(name, configs=given)).error_code
-
-
-async def altered(scene: Scene, name: str, key: str, value: str | None) -> None:
-    change = AlterableConfig(name=key, config_operation=0 if value else 1, value=value)
-    resource = AlterConfigsResource(resource_type=2, resource_name=name, configs=[change])
-    response = await scene.ask(1, IncrementalAlterConfigsRequest(resources=[resource]))
-    assert response.responses[0].error_code == 0
+    given = {f"message.timestamp.{key}": value for key, value in configs.items()}
+    assert not (await scene.create(name, configs=topic_configs(**given))).error_code
 
 
 def errors_of(answer: Any) -> list[tuple[int, str]]:
@@ -112,9 +97,9 @@ async def test_limits_are_settings_and_may_be_altered(scene: Scene) -> None:
     for timestamp, fine in [(-11, False), (-10, True), (20, True), (21, False)]:
         answer = await scene.produce("t", 0, batch(timestamp=NOW + timestamp))
         assert answer.error_code == (0 if fine else ErrorCode.INVALID_TIMESTAMP), timestamp
-    await altered(scene, "t", "message.timestamp.after.max.ms", "30")
+    await scene.alter("t", message_timestamp_after_max_ms="30")
     assert (await scene.produce("t", 0, batch(timestamp=NOW + 30))).error_code == 0
-    await altered(scene, "t", "message.timestamp.after.max.ms", None)
+    await scene.alter("t", message_timestamp_after_max_ms=None)
     assert (await scene.produce("t", 0, batch(timestamp=NOW + 30))).error_code != 0
 
 
@@ -127,8 +112,7 @@ async def test_a_header_that_says_too_much_is_corrected(scene: Scene) -> None:
 
 
 async def test_what_is_wrong_with_keys_is_told_beside_timestamps(scene: Scene) -> None:
-    policy = CreatableTopicConfig(name="cleanup.policy", value="compact")
-    await scene.create("c", configs=[policy])
+    await scene.create("c", configs=topic_configs(cleanup_policy="compact"))
     answer = await scene.produce("c", 0, batch("a", "b", timestamp=LATER, keys=[b"k"]))
     assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
     assert ["key" in words for _, words in errors_of(answer)] == [False, True]
@@ -193,7 +177,7 @@ async def test_lookups_by_time_find_the_append_time(scene: Scene) -> None:
 
 async def test_the_time_of_the_append_begins_new_segments(scene: Scene) -> None:
     await made(scene, "s", type="LogAppendTime")
-    await altered(scene, "s", "segment.ms", "1000")
+    await scene.alter("s", segment_ms="1000")
     for second in (0, 5):
         scene.now = NOW + 1000 * second
         await scene.produce("s", 0, batch("a", timestamp=NOW))
@@ -207,7 +191,7 @@ async def test_the_type_is_a_setting_and_may_be_altered(scene: Scene) -> None:
     scene = await scene.restart(log_message_timestamp_type="LogAppendTime")
     scene.now = LATER
     assert (await scene.produce("t", 0, batch(timestamp=NOW))).log_append_time_ms == LATER
-    await altered(scene, "t", "message.timestamp.type", "CreateTime")
+    await scene.alter("t", message_timestamp_type="CreateTime")
     assert (await scene.produce("t", 0, batch(timestamp=NOW))).log_append_time_ms == -1
     assert (await stored(scene, "t"))[1] == [LATER, NOW]
 

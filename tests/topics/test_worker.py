@@ -19,34 +19,22 @@ async def test_jobs_run_one_after_another_in_order_and_off_the_loop() -> None:
     assert seen[0][1] != threading.get_ident()
 
 
-async def work(result: object) -> object:
-    await asyncio.sleep(0)
-    if isinstance(result, Exception):
-        raise result
-    return result
+async def test_work_ends_with_one_answer_its_own_or_that_of_a_failure() -> None:
+    async def work(result: object) -> object:
+        await asyncio.sleep(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
 
-
-async def test_work_ends_with_one_answer() -> None:
-    response_tasks = ResponseTasks(lambda where, error: None, Turns())
-    reply = Reply()
-    response_tasks.start(work("done"), reply, lambda: "broken")
-    await response_tasks.finish()
-    assert reply.response == "done"
-
-
-async def test_broken_work_is_told_and_answered() -> None:
     told: list[BaseException] = []
     response_tasks = ResponseTasks(lambda where, error: told.append(error), Turns())
-    reply = Reply()
-    response_tasks.start(work(KeyError("x")), reply, lambda: "broken")
-    await response_tasks.finish()
-    assert reply.response == "broken"
-    assert isinstance(told[0], KeyError)
-
-
-async def test_work_may_leave_the_answer_to_somebody_else() -> None:
-    response_tasks = ResponseTasks(lambda where, error: None, Turns())
+    bug = KeyError("x")
+    for result, answer, failures in (("done", "done", []), (bug, "broken", [bug])):
+        reply = Reply()
+        response_tasks.start(work(result), reply, lambda: "broken")
+        await response_tasks.finish()
+        assert (reply.response, told) == (answer, failures)
     reply = Reply()
     response_tasks.start(work(None), reply, lambda: "broken")
     await response_tasks.finish()
-    assert not reply.answered
+    assert not reply.answered, "left to somebody else"
