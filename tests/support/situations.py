@@ -1,6 +1,6 @@
 """What goes wrong with consumers, driven against a whole server under virtual time.
 
-docs/why.md shows what `groupkeeper why` says of each, and tests/why/test_situations.py checks that
+docs/why.md shows what `groupkeeper why` says of each, and tests/history/test_served.py checks that
 the causes are right. Not real clients: what these send is what such clients send.
 """
 

@@ -41,6 +41,9 @@ def values(served: Served, group: str = "g") -> list[Any]:
     return [json.loads(encode(each)) for each in found]
 
 
+KINDS = ("events", "rounds", "why")
+
+
 def numbers(found: dict[str, Any]) -> list[int]:
     return [each["round"] for each in found["rounds"]]
 
@@ -148,12 +151,12 @@ def test_events_go_on_after_a_place(served: Served, web: Web) -> None:
     assert new["events"] == values(served)[len(whole) :]
 
 
-@pytest.mark.parametrize("place", ["0.0", "1.0", "1.7", "1.100000", "7.0"])
-def test_any_place_is_found(served: Served, web: Web, place: str) -> None:
+def test_any_place_is_found(served: Served, web: Web) -> None:
     rounds(served, served.client(), 3)
-    after = tuple(map(int, place.split(".")))
-    found = web.found("groups", "g", "events", after=place)["events"]
-    assert found == [each for each in values(served) if (each["epoch"], each["seq"]) > after]
+    for place in ("0.0", "1.0", "1.7", "1.100000", "7.0"):
+        after = tuple(map(int, place.split(".")))
+        found = web.found("groups", "g", "events", after=place)["events"]
+        assert found == [each for each in values(served) if (each["epoch"], each["seq"]) > after]
 
 
 def test_places_go_on_over_restarts(served: Served) -> None:
@@ -171,16 +174,6 @@ def test_places_go_on_over_restarts(served: Served) -> None:
         assert found["events"] == whole[index + 1 :]
 
 
-def test_events_of_a_group_that_is_gone(served: Served, web: Web) -> None:
-    member_id, _ = settle(served.client(), "g")
-    served.client().leave(member_id)
-    served.advance(1)
-    status, found = web.get("groups", "never", "events")
-    assert (status, found["error"]) == (404, "group 'never' does not exist, and has no such events")
-    assert web.get("groups", "never", "rounds")[0] == 404
-    assert web.get("groups", "never", "why")[0] == 404
-
-
 def test_without_stored_events_there_are_none(serve: Callable[..., Served]) -> None:
     served = serve("offsets.topic.num.partitions=1", "group.events.enabled=false")
     settle(served.client(), "g")
@@ -190,20 +183,19 @@ def test_without_stored_events_there_are_none(serve: Callable[..., Served]) -> N
     assert [each["kind"] for each in web.found("groups", "g", "why")["entries"]] == ["live"]
 
 
-@pytest.mark.parametrize("path", ["events", "rounds", "why"])
-def test_where_no_event_was_ever_stored_there_are_none(served: Served, path: str) -> None:
+def test_where_no_event_was_ever_stored_there_are_none(served: Served) -> None:
     """Its partition has no log of events yet, which is no closed one."""
-    web = Web(served)
-    status, found = web.get("groups", "nope", path)
-    assert (status, found["error"]) == (404, "group 'nope' does not exist, and has no such events")
+    web, line = Web(served), "group 'nope' does not exist, and has no such events"
+    for path in KINDS:
+        status, found = web.get("groups", "nope", path)
+        assert (status, found["error"]) == (404, line)
     assert served.client().commit(1) == 0  # a group that never had members
-    assert web.get("groups", "g", path)[0] == 200
+    assert {web.get("groups", "g", path)[0] for path in KINDS} == {200}
     answer = web.answer("follow", "group=g", headers={"last-event-id": "1.1"})
     assert answer.status == 200
 
 
-@pytest.mark.parametrize("path", ["events", "rounds", "why"])
-def test_a_log_of_events_that_is_closed_is_told(served: Served, path: str) -> None:
+def test_a_log_of_events_that_is_closed_is_told(served: Served) -> None:
     settle(served.client(), "g")
     stored(served)
     served.stop()
@@ -211,9 +203,10 @@ def test_a_log_of_events_that_is_closed_is_told(served: Served, path: str) -> No
         served.disk.remove(f"data/__group_events-0/{name}")
     served.start()
     served.settled()
-    status, found = Web(served).get("groups", "g", path)
-    assert status == 503
-    assert found["error"] == "the events are unavailable: their log is closed"
+    for path in KINDS:
+        status, found = Web(served).get("groups", "g", path)
+        assert status == 503
+        assert found["error"] == "the events are unavailable: their log is closed"
 
 
 @pytest.mark.parametrize("setting", [True, False])
