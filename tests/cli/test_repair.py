@@ -1,7 +1,6 @@
 """`groupkeeper repair` over directories that a server has left: what it says, its exit codes."""
 
 import fcntl
-import json
 import os
 import re
 from collections.abc import Callable
@@ -117,41 +116,23 @@ def test_it_repairs_keeps_the_originals_and_is_done(damaged: Path, capsys: Captu
     assert [*damaged.glob("repaired-*")] == [originals]
 
 
-def test_long_lists_are_cut_but_in_the_report_and_the_json(
-    directory: Path, capsys: Capture
+def test_long_lists_are_cut_on_a_terminal_only(
+    directory: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = first_segment(directory)
-    headers = [*iter_batches(path.read_bytes())]
-    for number in range(0, len(headers), 2):
+    for number in range(0, len([*iter_batches(path.read_bytes())]), 2):
         flip_in_batch(path, number)
-    _, out = run(capsys, directory)
-    assert out.count("left out bytes") == SHOWN
-    assert re.search(r"^ +and \d+ more: --json lists them$", out, re.MULTILINE)
-    _, out = run(capsys, directory, "--json")
-    [log] = json.loads(out)["logs"]
-    wanted = sum("left out bytes" in line for line in log["lines"])
+    _, whole = run(capsys, directory)
+    wanted = whole.count("left out bytes")
     assert wanted > SHOWN
+    with monkeypatch.context() as terminal:
+        terminal.setattr("sys.stdout.isatty", lambda: True)
+        _, out = run(capsys, directory)
+    assert out.count("left out bytes") == SHOWN
+    assert re.search(r"^ +and \d+ more: `\| less` shows them$", out, re.MULTILINE)
     run(capsys, directory, "--write")
     [report] = directory.glob("repaired-*/report.txt")
     assert report.read_text().count("left out bytes") == wanted
-
-
-def test_json_for_machines(damaged: Path, capsys: Capture) -> None:
-    code, out = run(capsys, damaged, "--json")
-    found = json.loads(out)
-    assert (code, found["damaged"], found["originals"]) == (1, True, None)
-    [log] = found["logs"]
-    assert log["name"] == LOG
-    [loss] = log["losses"]
-    assert loss["end"] == loss["first"] + 1
-    assert loss["path"].endswith(".log")
-    assert loss["start"] < loss["stop"]
-    assert found["sound"]["orders-0"]["records"] == 30
-    code, out = run(capsys, damaged, "--json", "--write")
-    assert code == 0
-    assert Path(json.loads(out)["originals"]).is_dir()
-    _, out = run(capsys, damaged, "--json")
-    assert json.loads(out)["sound"][LOG] == log["contents"]
 
 
 def test_messages_of_topics(directory: Path, capsys: Capture) -> None:

@@ -1,7 +1,7 @@
 """`groupkeeper repair`: shows what is left of damaged logs, and optionally repairs them."""
 
-import json
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,8 +25,7 @@ UNFINISHED: Final = "; the repair is incomplete, and the originals are kept: run
 @click.command(short_help="Show what is left of damaged data, and keep it.")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--write", "writes", is_flag=True, help="Repair; without it nothing is changed.")
-@click.option("--json", "as_json", is_flag=True, help="Complete output as JSON.")
-def repair(path: Path, *, writes: bool, as_json: bool) -> int:
+def repair(path: Path, *, writes: bool) -> int:
     """Show which parts of damaged data are readable and which are lost; with --write, repair it.
 
     PATH is a data directory, a partition folder or a segment (for the whole log that it
@@ -39,7 +38,7 @@ def repair(path: Path, *, writes: bool, as_json: bool) -> int:
 
     \b
       groupkeeper repair groupkeeper-data
-      groupkeeper repair groupkeeper-data/__consumer_offsets-7 --json
+      groupkeeper repair groupkeeper-data/__consumer_offsets-7 | less
       groupkeeper repair groupkeeper-data --write
     """
     from groupkeeper.cli.repair import text as repair_text
@@ -65,11 +64,8 @@ def repair(path: Path, *, writes: bool, as_json: bool) -> int:
                     originals = write(files, found, locks, wishes)
         finally:
             locks.close()
-    if as_json:
-        click.echo(json.dumps(repair_text.as_json(found, originals), indent=2))
-    else:
-        shown = repair_text.survey_lines(found, repair_text.SHOWN)
-        click.echo("\n".join([*shown, *repair_text.end_lines(found, originals)]))
+    shown = repair_text.survey_lines(found, repair_text.SHOWN if sys.stdout.isatty() else None)
+    click.echo("\n".join([*shown, *repair_text.end_lines(found, originals)]))
     left = any(log.beyond_repair for log in found.logs) if originals else found.is_damaged
     return FAILED if left else 0
 

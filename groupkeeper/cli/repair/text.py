@@ -1,8 +1,7 @@
-"""The output of `groupkeeper repair`: survey and repairs, as lines for people or as JSON."""
+"""The output of `groupkeeper repair`: survey and repairs, as lines for people."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 from groupkeeper.repair.logs import LogContents, is_of_groups
 from groupkeeper.repair.survey import DamagedCatalog, DamagedLog, Survey
@@ -10,7 +9,7 @@ from groupkeeper.storage.errors import Loss
 from groupkeeper.why.texts import count
 
 SHOWN: Final = 10
-"""Maximum lines of a list on screen; the report and the JSON have all."""
+"""Maximum lines of a list on a terminal; the report, files and pipes have all."""
 
 
 def survey_lines(survey: Survey, most: int | None = None) -> Iterator[str]:
@@ -42,7 +41,7 @@ def end_lines(survey: Survey, originals: str) -> Iterator[str]:
 def _list(lines: Sequence[str], most: int | None, indent: str = " " * 12) -> Iterator[str]:
     yield from (indent + line for line in lines[:most])
     if most is not None and len(lines) > most:
-        yield f"{indent}and {len(lines) - most:,} more: --json lists them"
+        yield f"{indent}and {len(lines) - most:,} more: `| less` shows them"
 
 
 def _log_lines(data_dir: str, log: DamagedLog, most: int | None) -> Iterator[str]:
@@ -109,25 +108,3 @@ def _sound_lines(sound: Mapping[str, LogContents]) -> Iterator[str]:
     if others:
         records = count(sum(each.records for each in others), "record")
         yield f"Sound: {count(len(others), 'other log')}, with {records}"
-
-
-def as_json(survey: Survey, originals: str) -> Mapping[str, Any]:
-    """Return the survey and the repairs, without limits. Any: JSON."""
-    catalog = survey.catalog
-    return {
-        "path": survey.target.path,
-        "damaged": survey.is_damaged,
-        "format": survey.format_damage or None,
-        "catalog": catalog
-        and {
-            "refused": catalog.refused,
-            "cluster_id": catalog.left.cluster_id or None,
-            "topics": catalog.left.topics(),
-            "from_folders": catalog.from_folders,
-            "losses": [asdict(loss) for loss in catalog.left.losses],
-        },
-        "logs": [{**asdict(log), "overwritten": [*log.overwritten]} for log in survey.logs],
-        "mended_by_the_next_start": survey.mended,
-        "sound": {name: asdict(each) for name, each in survey.sound.items()},
-        "originals": originals or None,
-    }
