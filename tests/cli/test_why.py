@@ -152,8 +152,7 @@ def rounds(count: int) -> Told:
     """Rounds a minute apart, each with a line of another event before it."""
     told = Told()
     for number in range(count):
-        told.at(60_000 * number)
-        told.tell("offsets_expired", count=number, partitions={})
+        told.at(60_000 * number).tell("offsets_expired", count=number, partitions={})
         told.started(cause("member_left", who(f"m{number}"), likely="shutdown"))
         told.generation += 1
         told.completed()

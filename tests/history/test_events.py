@@ -21,14 +21,11 @@ def completed() -> Told:
     lost = cause("session_expired", who("m2"), likely="crash_or_network", silent_ms=10_000)
     told.tell("member_removed", who=who("m2"), cause=lost)
     told.started(lost)
-    told.at(100)
-    told.added(cause("member_joined", who("m4")))
+    told.at(100).added(cause("member_joined", who("m4")))
     told.added(cause("member_joined", who("m5")))
     told.during("member_joined", who=who("m4", software=JAVA), kind="dynamic")
-    told.at(3_000)
-    told.joined(("m1", 50), ("m3", 1_000), ("m4", 2_900))
-    told.at(3_010)
-    told.completed(duration_ms=3_010)
+    told.at(3_000).joined(("m1", 50), ("m3", 1_000), ("m4", 2_900))
+    told.at(3_010).completed(duration_ms=3_010)
     return told
 
 
@@ -185,11 +182,9 @@ def test_each_writer_of_the_log_is_an_epoch() -> None:
     told = Told()
     told.tell("coordinator_loaded", records=9, groups=2, members=3, duration_ms=40)
     told.tell("not_back", absent=[who("m1"), who("m2")])
-    told.at(5_000)
-    told.tell("coordinator_closed", why="stopped")
+    told.at(5_000).tell("coordinator_closed", why="stopped")
     told.epoch = 3
-    told.at(9_000)
-    told.tell("coordinator_loaded", records=9, groups=2, members=1, duration_ms=30)
+    told.at(9_000).tell("coordinator_loaded", records=9, groups=2, members=1, duration_ms=30)
     first, second = folded(told.events)["epochs"]
     assert (first["epoch"], first["first_offset"], first["last_offset"]) == (1, 0, 2)
     assert (first["loaded"], first["load_ms"], first["groups"]) == (NOON, 40, 2)
@@ -296,8 +291,7 @@ def test_what_tells_of_no_members_is_no_group() -> None:
 def test_a_deleted_group_is_forgotten_with_the_rebalance_under_way() -> None:
     told = completed()
     told.started(cause("member_left", who("m1")))
-    told.at(9_000)
-    told.tell("group_deleted", why="request", who=who(""))
+    told.at(9_000).tell("group_deleted", why="request", who=who(""))
     fold = folding(told.events)
     assert not fold.state()["lately"]
     assert [row["outcome"] for row in fold.take()["rounds"]] == ["completed", "lost"]

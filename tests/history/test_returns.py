@@ -59,16 +59,17 @@ def story() -> Told:
     """Members come and go, superseded and lost rebalances, and a restart of the coordinator."""
     told = Told()
     for number, code in enumerate(("member_left", "member_left", "member_joined")):
-        told.at(number * 10_000)
-        told.tell("member_removed", who=who("m1"), cause=cause(code, who("m1"), silent_ms=500))
+        told.at(number * 10_000).tell(
+            "member_removed", who=who("m1"), cause=cause(code, who("m1"), silent_ms=500)
+        )
         told.started(cause(code, who("m1"), session_timeout_ms=9_000))
         told.added(cause("member_joined", who("m4")))
-        told.at(number * 10_000 + 900)
-        told.joined(("m2", 0), ("m3", 800), missing=[{"member": "m1", "removed": True}])
+        told.at(number * 10_000 + 900).joined(
+            ("m2", 0), ("m3", 800), missing=[{"member": "m1", "removed": True}]
+        )
         told.abandoned("superseded") if number == 1 else told.completed()
     told.tell("coordinator_closed", why="stopped")
-    told.epoch, told.round = 2, 0
-    told.tell("coordinator_loaded", records=1, groups=1, members=1, duration_ms=5)
+    told.loaded()
     told.tell("member_joined", who=who("m9"), kind="dynamic")
     told.started(cause("member_joined", who("m9")))
     return told

@@ -80,8 +80,7 @@ def test_heartbeats_of_several_coordinators_are_added() -> None:
     told = stable("m1")
     counted = {"heartbeats": 20, "longest_gap_ms": 3_100}
     told.tell("commits", who=who("m1"), requests=9, partitions={"orders": [0]}, **counted)
-    told.epoch, told.round = 2, 0
-    told.tell("coordinator_loaded", records=9, groups=1, members=1, duration_ms=5)
+    told.loaded()
     remove(told, "m1", heartbeats=7, longest_gap_ms=3_000)
     row = of(told, "m1")
     assert (row["heartbeats"], row["longest_gap_ms"]) == (27, 3_100)
@@ -90,8 +89,7 @@ def test_heartbeats_of_several_coordinators_are_added() -> None:
 def test_a_static_member_that_comes_back_is_a_chain_of_sessions() -> None:
     told = stable("m1")
     for at, old, new in ((10_000, "m1", "m1b"), (20_000, "m1b", "m1c")):
-        told.at(at)
-        told.tell(
+        told.at(at).tell(
             "member_replaced",
             who=who(new, instance="pod-1"),
             old_member=old,
@@ -152,8 +150,7 @@ def test_commits_that_are_told_after_the_end_are_no_new_session() -> None:
     told = Told()
     told.at(5_000)
     remove(told, "m1")
-    told.at(4_000)
-    told.tell("commits", who=who("m1"), requests=1, partitions={})
+    told.at(4_000).tell("commits", who=who("m1"), requests=1, partitions={})
     assert len(sessions(told)) == 1
 
 
@@ -165,10 +162,8 @@ def test_commits_of_who_is_no_member_are_no_session() -> None:
 
 def test_a_join_that_was_left_out_is_that_of_the_join_phase() -> None:
     told = stable("m1")
-    told.at(10_000)
-    told.started(cause("member_joined", who("m2")))
-    told.at(12_000)
-    told.joined(("m2", 300), ("m1", 1_900), duration_ms=2_000)
+    told.at(10_000).started(cause("member_joined", who("m2")))
+    told.at(12_000).joined(("m2", 300), ("m1", 1_900), duration_ms=2_000)
     row = of(told, "m2")
     assert (row["from"], row["began_as"], row["client_id"]) == (10_300, "dynamic", None)
 
@@ -177,8 +172,7 @@ def test_a_replacement_that_was_left_out_is_seen_by_the_instance_id() -> None:
     told = began()
     join(told, "m1", instance="pod-1")
     told.started(cause("static_member_returned_unready", who("m2", instance="pod-1")))
-    told.at(1_000)
-    told.joined(("m2", 400), duration_ms=1_000)
+    told.at(1_000).joined(("m2", 400), duration_ms=1_000)
     listed = told.events[-1]
     named = [{"member": "m2", "instance": "pod-1", "after_ms": 400}]
     told.events[-1] = listed._replace(fields={**listed.fields, "joined": named})
@@ -189,8 +183,7 @@ def test_a_replacement_that_was_left_out_is_seen_by_the_instance_id() -> None:
 
 def test_an_end_that_was_left_out_is_unknown() -> None:
     told = stable("m1", "m2")
-    told.at(10_000)
-    told.started(cause("leader_rejoined", who("m1")))
+    told.at(10_000).started(cause("leader_rejoined", who("m1")))
     told.joined(("m1", 0), duration_ms=0)
     row = of(told, "m2")
     assert (row["until"], row["ended_by"], row["likely"]) == (10_000, "unknown", None)
@@ -223,8 +216,7 @@ def test_the_address_of_requests_counts_for_a_member_that_is_not_heard_of_after_
     there = who("m1b", instance="pod-1", host="/10.0.0.9")
     told.tell("member_replaced", who=there, old_member="m1", quick=True, away_ms=4_000)
     told.at(9_000)
-    told.epoch, told.round = 2, 0
-    told.tell("coordinator_loaded", records=9, groups=1, members=1, duration_ms=5)
+    told.loaded()
     told.at(60_000)
     stored = who("m1b", instance="pod-1", host="/10.0.0.7")
     evidence = {"silent_ms": 45_000, "session_timeout_ms": 45_000, "connection": connection}
@@ -241,8 +233,7 @@ def test_members_that_were_not_stored_are_lost_with_the_coordinator() -> None:
     join(told, "m2")
     told.started(cause("member_joined", who("m2")))
     told.at(9_000)
-    told.epoch, told.round = 2, 0
-    told.tell("coordinator_loaded", records=9, groups=1, members=1, duration_ms=5)
+    told.loaded()
     assert (of(told, "m2")["ended_by"], of(told, "m2")["until"]) == ("lost", 9_000)
     assert of(told, "m1")["until"] is None
 
@@ -253,8 +244,7 @@ def test_an_end_that_was_not_stored_is_undone_by_a_load() -> None:
     remove(told, "m2")
     told.started(cause("member_left", who("m2")))
     told.at(9_000)
-    told.epoch, told.round = 2, 0
-    told.tell("coordinator_loaded", records=9, groups=1, members=2, duration_ms=5)
+    told.loaded()
     first, second = (row for row in sessions(told) if row["member"] == "m2")
     assert (first["until"], first["ended_by"]) == (5_000, "member_left")
     assert (second["from"], second["began_as"], second["until"]) == (9_000, "loaded", None)

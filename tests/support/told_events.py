@@ -2,13 +2,12 @@
 
 told = Told()
 told.started(cause("session_expired", who("billing-1", host="/10.0.0.7"), silent_ms=10_000))
-told.at(40)
-told.completed(moved=2)
+told.at(40).completed(moved=2)
 [round_] = told.rounds()
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from groupkeeper.history.returns import find_returns
 from groupkeeper.history.rounds import Folding, HistoryEntry, Round
@@ -60,9 +59,16 @@ class Told:
         self.generation = 0
         self._ms = 0
 
-    def at(self, ms: int) -> None:
-        """Let the next events be at this time."""
+    def at(self, ms: int) -> Self:
+        """Let the next events be at this time: `told.at(40).completed()`."""
         self._ms = ms
+        return self
+
+    def loaded(self, at_ms: int | None = None) -> None:
+        """Another coordinator loads the partition."""
+        self.epoch, self.round = self.epoch + 1, 0
+        self._ms = self._ms if at_ms is None else at_ms
+        self.tell("coordinator_loaded", records=9, groups=1, members=2, duration_ms=5)
 
     def tell(self, type_: str, *, round_: int = 0, state: str = "Stable", **fields: Any) -> None:
         of_partition = type_ in ("coordinator_loaded", "coordinator_closed")

@@ -34,8 +34,7 @@ def round_of(why: dict[str, Any], **fields: Any) -> Round:
     """A round of three members with this cause."""
     told = Told()
     told.started(why, **fields)
-    told.at(3_000)
-    told.joined(("m1", 40), ("m3", 60))
+    told.at(3_000).joined(("m1", 40), ("m3", 60))
     told.completed()
     [only] = told.rounds()
     return only
@@ -215,8 +214,9 @@ def lost_and_back(gone: dict[str, Any], after_ms: int, back: dict[str, Any]) -> 
     told.tell("member_removed", who=gone["who"], cause=gone)
     told.started(gone)
     told.completed()
-    told.at(after_ms)
-    told.tell("member_joined", who=back, kind="static" if back["instance"] else "dynamic")
+    told.at(after_ms).tell(
+        "member_joined", who=back, kind="static" if back["instance"] else "dynamic"
+    )
     told.started(cause("static_member_joined" if back["instance"] else "member_joined", back))
     told.completed()
     return told.rounds()
@@ -272,8 +272,7 @@ def test_an_expired_session_of_a_paused_process() -> None:
     told = Told()
     told.tell("member_removed", who=POD, cause=why)
     told.started(why)
-    told.at(3_000)
-    told.joined(("m1", 40), ("m3", 2_900))
+    told.at(3_000).joined(("m1", 40), ("m3", 2_900))
     told.completed()
     [only] = told.rounds()
     assert headline(only) == "2025-11-22 12:00:00.000Z  rebalance to generation 1, 3.0 s"
@@ -297,8 +296,7 @@ def restarted(outage_ms: int, *, stopped: bool, anew: bool) -> tuple[Event, Roun
     told.tell("group_created", who=who())
     if stopped:
         told.tell("coordinator_closed", why="stopped")
-    told.at(outage_ms)
-    told.tell("coordinator_loaded", records=1, groups=1, members=1, duration_ms=5)
+    told.at(outage_ms).tell("coordinator_loaded", records=1, groups=1, members=1, duration_ms=5)
     gone = cause(
         "session_expired", who(), silent_ms=10_000, session_timeout_ms=10_000, connection=None
     )
@@ -402,8 +400,7 @@ def test_a_rebalance_without_a_new_generation_is_after_the_last() -> None:
     told = Told()
     told.generation = 4
     told.started(cause("member_joined", who()))
-    told.at(500)
-    told.tell("coordinator_closed", why="stopped")
+    told.at(500).tell("coordinator_closed", why="stopped")
     assert headline(told.rounds()[0]).endswith("rebalance after generation 4, 500 ms")
 
 
@@ -429,8 +426,7 @@ def test_who_held_a_round_up_is_told_beside_its_cause() -> None:
     )
     told = Told()
     told.started(cause("member_joined", POD))
-    told.at(60_000)
-    told.during("member_removed", who=who("m2"), cause=slow)
+    told.at(60_000).during("member_removed", who=who("m2"), cause=slow)
     missing = {"member": "m2", "instance": None, "removed": True}
     told.joined(("m1", 40), ("m4", 60), missing=[missing], duration_ms=60_000)
     told.completed(duration_ms=60_010)
@@ -455,8 +451,7 @@ def joined_one_by_one(first_state: str) -> str:
     """The advice after the last of three rounds for new members."""
     told = Told()
     for at in (0, 5_000, 9_000):
-        told.at(at)
-        told.started(
+        told.at(at).started(
             cause("member_joined", who(f"m{at}")), from_state="Stable" if at else first_state
         )
         told.joined(("m1", 40), ("m3", 60))
@@ -478,8 +473,7 @@ def test_members_that_are_added_one_by_one() -> None:
 def test_rounds_far_apart_are_no_row() -> None:
     told = Told()
     for at in (0, 2 * ALIKE_MS):
-        told.at(at)
-        told.started(cause("member_joined", who()))
+        told.at(at).started(cause("member_joined", who()))
         told.completed()
     assert [each.repeats for each in told.rounds()] == [1, 1]
 
@@ -513,8 +507,7 @@ def test_other_ends_of_a_round() -> None:
     for end in ("emptied", "superseded"):
         told = Told()
         told.started(cause("member_left", POD))
-        told.at(1_000)
-        told.abandoned(end)
+        told.at(1_000).abandoned(end)
         ends.append(paragraph(told.rounds()[0]))
     assert "No member was left after 1.0 s: the group is empty." in ends[0]
     assert "Another rebalance began after 1.0 s, before this one had assignments." in ends[1]
