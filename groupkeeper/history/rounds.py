@@ -224,10 +224,6 @@ class Folding:
         self._before = []
         return found
 
-    def who(self, member: str) -> Part | None:
-        """Return the client of a member, if an event named it."""
-        return self._people.get(member)
-
     def _round_of(self, event: Event) -> Round:
         found = Round(event.group or "", event.epoch, event.round, event.generation)
         found.limits = self._limits
@@ -306,12 +302,12 @@ class Folding:
         if fields.get("joined") is not None:  # the list may have been cut
             current.arrived = number(fields.get(SHORTENED) or {}, "joined") or len(current.joined)
         current.missing = [
-            {**each, "who": self.who(each.get("member", ""))}
+            {**each, "who": self._people.get(each.get("member", ""))}
             for each in fields.get("missing") or ()
         ]
         for each in current.joined:
             if each.get("member") == fields.get("last"):
-                current.last = {**each, "who": self.who(each["member"])}
+                current.last = {**each, "who": self._people.get(each["member"])}
 
     def _close(self, current: Round, outcome: str, event: Event) -> Round:
         current.outcome = outcome

@@ -15,7 +15,7 @@ from typing import Final
 from groupkeeper.observe.http_exchange import HttpAnswer
 from groupkeeper.observe.logs import Logger
 from groupkeeper.topics.partition import TopicPartition
-from groupkeeper.web.group_view import partition_of_group
+from groupkeeper.web.group_view import driver_of
 from groupkeeper.web.parts import SOON, HttpRefused, Parts, RoutedRequest
 from groupkeeper.web.route import EventPosition, place_text, read_place
 from groupkeeper.web.stored_events import EventReader, Stored, event_partition
@@ -57,7 +57,7 @@ async def follow(parts: Parts, call: RoutedRequest) -> HttpAnswer:
     last: EventPosition | None = read_place(text, "Last-Event-ID") if text else call.query["after"]
     numbers = [each.index for each in parts.groups]
     if group is not None:
-        numbers = [partition_of_group(parts, group)]
+        numbers = [driver_of(parts, group).index]
     if call.request.method == "HEAD":
         return HttpAnswer(200, b"", _STREAM)
     source = _Stored(parts, group, numbers)

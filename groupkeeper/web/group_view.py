@@ -38,11 +38,6 @@ def driver_of(parts: Parts, group: str) -> PartitionDriver:
     raise HttpRefused(503, line, SOON)
 
 
-def partition_of_group(parts: Parts, group: str) -> int:
-    """Return the number of a group's partition. Raises HttpRefused unless it is active."""
-    return driver_of(parts, group).index
-
-
 def find(parts: Parts, group: str) -> Group:
     """Return a group. Raises HttpRefused if it does not exist, or its partition is not active."""
     found = driver_of(parts, group).peek(group)

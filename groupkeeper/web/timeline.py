@@ -10,7 +10,7 @@ from groupkeeper.protocol.group_events import Event, decode
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices
 from groupkeeper.web.encoding import Raw
-from groupkeeper.web.group_view import driver_of, live_of, partition_of_group
+from groupkeeper.web.group_view import driver_of, live_of
 from groupkeeper.web.parts import HttpRefused, Object, Parts, RoutedRequest
 from groupkeeper.web.route import EventPosition, place_text
 from groupkeeper.web.stored_events import EventReader, Stored
@@ -213,5 +213,4 @@ def _check_known(parts: Parts, call: RoutedRequest) -> None:
 
 def _reader_of(parts: Parts, call: RoutedRequest) -> EventReader:
     group = call.names["group"]
-    partition = partition_of_group(parts, group)
-    return EventReader(parts.topics, parts.turns, partition, group)
+    return EventReader(parts.topics, parts.turns, driver_of(parts, group).index, group)

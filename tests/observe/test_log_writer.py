@@ -1,6 +1,5 @@
 """How lines reach their stream, and what they look like."""
 
-import io
 import json
 import logging
 import os
@@ -21,21 +20,9 @@ from groupkeeper.observe.log_writer import (
     readable,
 )
 from groupkeeper.observe.logs import Logger
+from tests.observe.test_logs import Stream, Terminal
 
 HOSTILE = "\x1b[2J\0\x9b31m\u202egnp\u200b\ud800\nlevel=error"
-
-
-class Stream(io.StringIO):
-    """Whoever looks at it sees all that was logged until then."""
-
-    terminal = False
-
-    def getvalue(self) -> str:
-        assert logs.flush(20)
-        return super().getvalue()
-
-    def isatty(self) -> bool:
-        return self.terminal
 
 
 class Broken(Stream):
@@ -51,8 +38,7 @@ class Broken(Stream):
 
 @pytest.fixture
 def terminal() -> Iterator[Stream]:
-    stream = Stream()
-    stream.terminal = True
+    stream = Terminal()
     logs.configure(stream)
     yield stream
     logs.configure()
@@ -94,15 +80,6 @@ def test_a_traceback_is_escaped_on_a_terminal_line_by_line(terminal: Stream) -> 
     assert text.count("\n") > 4
     assert "ValueError: \\x1b[2J" in text
     assert harmless(text)
-
-
-def test_readable_lines_can_be_asked_for_where_no_terminal_is() -> None:
-    stream = Stream()
-    logs.configure(stream, json=False)
-    Logger("x").info("event", group="a b")
-    assert "group='a b'" in stream.getvalue()
-    assert "\x1b" not in stream.getvalue()
-    logs.configure()
 
 
 def test_a_traceback_is_bounded_in_width_and_length() -> None:

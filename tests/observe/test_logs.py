@@ -93,22 +93,20 @@ def test_a_line_is_json_where_no_terminal_is(lines: io.StringIO) -> None:
     }
 
 
-def test_a_terminal_gets_readable_lines() -> None:
-    stream = Terminal()
-    logs.configure(stream)
-    Logger("connection").warning("closed", client_id="billing")
-    logs.configure()
-    assert "closed" in stream.getvalue()
-    assert "warning" in stream.getvalue()
-    assert not stream.getvalue().startswith("{")
-
-
-def test_json_can_be_asked_for_on_a_terminal() -> None:
-    stream = Terminal()
-    logs.configure(stream, json=True)
-    Logger("x").info("event")
-    logs.configure()
-    assert last(stream)["event"] == "event"
+def test_a_terminal_gets_readable_lines_unless_json_is_asked_for() -> None:
+    for stream, json_given, is_json in (
+        (Stream(), None, True),
+        (Stream(), False, False),
+        (Terminal(), None, False),
+        (Terminal(), True, True),
+    ):
+        logs.configure(stream, json=json_given)
+        Logger("connection").warning("closed", client_id="a b")
+        logs.configure()
+        text = stream.getvalue()
+        assert "closed" in text and "warning" in text
+        assert text.startswith("{") is is_json
+        assert ("client_id='a b'" in text) is not is_json
 
 
 @pytest.mark.parametrize("stream", [Stream(), Terminal()])
