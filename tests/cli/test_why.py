@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -45,6 +45,8 @@ from tests.client.stub import SILENCE, StubNode, cluster
 from tests.support.told_events import NOON, Told, cause, who
 
 Capture = pytest.CaptureFixture[str]
+Why = Callable[..., Awaitable[tuple[str, str]]]
+"""Runs the command against a node; returns what it prints on both streams."""
 CLUSTER = "cluster-1"
 PARTITIONS = 3
 
@@ -142,10 +144,17 @@ class EventNode(StubNode):
         return DescribeConfigsResponse(results=[DescribeConfigsResult(configs=configs)])
 
 
-async def why(node: StubNode, *arguments: str) -> int:
-    async with cluster(node) as address:
-        call = ["why", "g", "--bootstrap-server", address, "--timeout", "5", *arguments]
-        return await asyncio.to_thread(main, call)
+@pytest.fixture
+def why(capsys: Capture) -> Why:
+    async def run(node: StubNode, *arguments: str, code: int = 0) -> tuple[str, str]:
+        async with cluster(node) as address:
+            call = ["why", "g", "--bootstrap-server", address, "--timeout", "5", *arguments]
+            call += [] if "--http" in arguments else ["--http", "off"]
+            assert await asyncio.to_thread(main, call) == code
+        out, err = capsys.readouterr()
+        return out, err
+
+    return run
 
 
 def rounds(count: int) -> Told:
@@ -159,9 +168,8 @@ def rounds(count: int) -> Told:
     return told
 
 
-async def test_rounds_are_paragraphs_in_order_of_time(capsys: Capture) -> None:
-    assert await why(EventNode(rounds(2).events), "--http", "off") == 0
-    out, err = capsys.readouterr()
+async def test_rounds_are_paragraphs_in_order_of_time(why: Why) -> None:
+    out, err = await why(EventNode(rounds(2).events))
     lines = out.splitlines()
     assert lines[0].startswith("2025-11-22 12:00:00.000Z  0 offsets expired")
     heads = [each for each in lines if "  rebalance " in each]
@@ -177,93 +185,85 @@ async def test_rounds_are_paragraphs_in_order_of_time(capsys: Capture) -> None:
     assert err == ""
 
 
-async def test_the_last_rounds_and_what_happened_since(capsys: Capture) -> None:
-    assert await why(EventNode(rounds(5).events), "--http", "off", "--last", "2") == 0
-    out = capsys.readouterr().out
+async def test_the_last_rounds_and_what_happened_since(why: Why) -> None:
+    out, _ = await why(EventNode(rounds(5).events), "--last", "2")
     assert "generation 4," in out and "generation 5," in out and "generation 3," not in out
     assert "3 offsets expired" not in out and "4 offsets expired" in out
 
 
-async def test_since_reads_nothing_before(capsys: Capture) -> None:
+async def test_since_reads_nothing_before(why: Why) -> None:
     node = EventNode(rounds(5).events)
-    assert await why(node, "--http", "off", "--since", "2025-11-22T12:03:00Z") == 0
-    out = capsys.readouterr().out
+    out, _ = await why(node, "--since", "2025-11-22T12:03:00Z")
     assert "generation 4," in out and "generation 3," not in out
     assert min(node.fetched) == 9
 
 
 async def test_of_a_long_log_only_the_end_is_read(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    why: Why, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_events, "FIRST_PIECE", 10)
     node = EventNode(rounds(200).events)
-    assert await why(node, "--http", "off", "--last", "3") == 0
-    assert "generation 198," in capsys.readouterr().out
+    out, _ = await why(node, "--last", "3")
+    assert "generation 198," in out
     assert min(node.fetched) >= 580
 
 
-async def test_what_is_read_backwards_is_bounded(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_read_backwards_is_bounded(why: Why, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_events, "FIRST_PIECE", 10)
     monkeypatch.setattr(group_events, "BACKWARDS_BYTES", 1)
     node = EventNode(rounds(20).events)
-    assert await why(node, "--http", "off", "--last", "15") == 0
-    out, err = capsys.readouterr()
+    out, err = await why(node, "--last", "15")
     assert "generation 20," in out and "generation 15," not in out
     assert "only events since 2025-11-22 12:16:00.000Z were read: give --since" in err
 
 
 async def test_a_group_whose_events_were_not_reached_is_not_said_to_have_none(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    why: Why, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_events, "FIRST_PIECE", 10)
     monkeypatch.setattr(group_events, "BACKWARDS_BYTES", 1)
     node = EventNode(rounds(1).events)
     node.state = "Dead"
     node.records += [(b"other", node.records[1][1])] * 20
-    assert await why(node, "--http", "off") == 0
-    err = capsys.readouterr().err
+    _, err = await why(node)
     assert "no rebalances of group 'g': only events since 2025-11-22 12:00:00.000Z were" in err
     assert "has no events" not in err
 
 
 async def test_a_piece_with_too_much_of_the_group_is_read_in_shorter_ones(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    why: Why, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_events, "FIRST_PIECE", 4)
     monkeypatch.setattr(group_events, "PIECE_BYTES", 2_000)
     node = EventNode(rounds(40).events)
-    assert await why(node, "--http", "off", "--last", "30") == 0
-    out = capsys.readouterr().out
+    out, _ = await why(node, "--last", "30")
     assert [f"generation {n}, 3.0 s" in out for n in (10, 11, 40)] == [False, True, True]
     assert out.count("  rebalance ") == 30
 
 
 @pytest.mark.parametrize("limit", ["MOST_ENTRIES", "MOST_MEMBERS"])
 async def test_what_is_kept_of_a_long_time_is_bounded(
-    limit: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    limit: str, why: Why, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(why_read, limit, 6)
     node = EventNode(rounds(40).events)
-    assert await why(node, "--http", "off", "--since", "2025-11-22T12:00Z") == 0
-    out, err = capsys.readouterr()
+    out, err = await why(node, "--since", "2025-11-22T12:00Z")
     assert "generation 40," in out and "generation 30," not in out
     assert "too much was stored: only entries since 2025-11-22 12:3" in err
 
 
 @pytest.mark.parametrize("arguments", [(), ("--since", "2025-11-22T12:00Z")])
 async def test_advice_knows_which_sessions_the_coordinator_accepts(
-    arguments: tuple[str, ...], capsys: Capture
+    arguments: tuple[str, ...], why: Why
 ) -> None:
     longest = {"group.max.session.timeout.ms": "30000"}
-    assert await why(EventNode(rounds(1).events, **longest), "--http", "off", *arguments) == 0
-    assert "session.timeout.ms=30000 (30 s)" in " ".join(capsys.readouterr().out.split())
+    out, _ = await why(EventNode(rounds(1).events, **longest), *arguments)
+    assert "session.timeout.ms=30000 (30 s)" in " ".join(out.split())
 
 
-async def test_json_is_one_object_a_line(capsys: Capture) -> None:
-    assert await why(EventNode(rounds(1).events), "--http", "off", "--json") == 0
-    event, round_, now = map(json.loads, capsys.readouterr().out.splitlines())
+async def test_json_is_one_object_a_line(why: Why) -> None:
+    out, _ = await why(EventNode(rounds(1).events), "--json")
+    event, round_, now = map(json.loads, out.splitlines())
     assert (event["kind"], event["type"], event["count"]) == ("event", "offsets_expired", 0)
     assert (round_["kind"], round_["round"], round_["outcome"]) == ("round", 1, "completed")
     assert round_["cause"]["code"] == "member_left"
@@ -271,29 +271,28 @@ async def test_json_is_one_object_a_line(capsys: Capture) -> None:
     assert (now["kind"], now["state"]) == ("described", "Stable")
 
 
-async def test_events_of_other_groups_are_passed_over(capsys: Capture) -> None:
+async def test_events_of_other_groups_are_passed_over(why: Why) -> None:
     node = EventNode(rounds(1).events)
     node.records.insert(0, (b"other", node.records[1][1]))
-    assert await why(node, "--http", "off") == 0
-    assert capsys.readouterr().out.count("  rebalance ") == 1
+    out, _ = await why(node)
+    assert out.count("  rebalance ") == 1
 
 
-async def test_tombstones_are_passed_over(capsys: Capture) -> None:
+async def test_tombstones_are_passed_over(why: Why) -> None:
     node = EventNode(rounds(1).events)
     node.raw.append((b"g", None))
-    assert await why(node, "--http", "off") == 0
-    out, err = capsys.readouterr()
+    out, err = await why(node)
     assert out.count("  rebalance ") == 1
     assert not err
 
 
-async def test_what_a_newer_server_wrote_is_counted_in_one_line(capsys: Capture) -> None:
+async def test_what_a_newer_server_wrote_is_counted_in_one_line(why: Why) -> None:
     told = rounds(1)
     told.tell("quota_reached", most=3)
     node = EventNode(told.events)
     node.raw.append((b"g", b'{"v":2}'))
-    assert await why(node, "--http", "off") == 0
-    assert capsys.readouterr().err == (
+    _, err = await why(node)
+    assert err == (
         "groupkeeper: skipped 1 types or fields of another version: quota_reached (1); 1 records "
         "that are not events (a group event of version 2; this reads version 1)\n"
     )
@@ -302,9 +301,8 @@ async def test_what_a_newer_server_wrote_is_counted_in_one_line(capsys: Capture)
 # -- nothing to tell -------------------------------------------------------------------------------
 
 
-async def test_a_cluster_without_events_tells_what_it_can(capsys: Capture) -> None:
-    assert await why(EventNode(None)) == 0
-    out, err = capsys.readouterr()
+async def test_a_cluster_without_events_tells_what_it_can(why: Why) -> None:
+    out, err = await why(EventNode(None))
     assert out.startswith("Now: Stable, 1 member.")
     assert "only Groupkeeper stores why groups rebalance" in err
     assert err.count("\n") == 1
@@ -314,60 +312,52 @@ async def test_a_cluster_without_events_tells_what_it_can(capsys: Capture) -> No
     ("setting", "said"),
     [("false", "group.events.enabled=true"), ("true", "no rebalances of group 'g' are stored yet")],
 )
-async def test_a_groupkeeper_without_events_says_why(
-    setting: str, said: str, capsys: Capture
-) -> None:
-    assert await why(EventNode(None, setting)) == 0
-    assert said in capsys.readouterr().err
+async def test_a_groupkeeper_without_events_says_why(setting: str, said: str, why: Why) -> None:
+    _, err = await why(EventNode(None, setting))
+    assert said in err
 
 
 @pytest.mark.parametrize("events", [None, []])
-async def test_a_group_that_does_not_exist(events: list[Event] | None, capsys: Capture) -> None:
+async def test_a_group_that_does_not_exist(events: list[Event] | None, why: Why) -> None:
     node = EventNode(events)
     node.state = "Dead"
-    assert await why(node, "--http", "off") == 1
-    out, err = capsys.readouterr()
+    out, err = await why(node, code=1)
     assert out == ""
     assert err.startswith("groupkeeper: consumer group 'g' does not exist")
     assert err.count("\n") == 1
 
 
-async def test_a_deleted_group_still_has_its_events(capsys: Capture) -> None:
+async def test_a_deleted_group_still_has_its_events(why: Why) -> None:
     node = EventNode(rounds(1).events)
     node.state = "Dead"
-    assert await why(node, "--http", "off") == 0
-    out, err = capsys.readouterr()
+    out, err = await why(node)
     assert "generation 1," in out
     assert err == "groupkeeper: consumer group 'g' does not exist now\n"
 
 
-async def test_nothing_since_then_says_when_that_is(capsys: Capture) -> None:
+async def test_nothing_since_then_says_when_that_is(why: Why) -> None:
     node = EventNode(rounds(1).events)
-    assert await why(node, "--http", "off", "--since", "2030-01-01T03:00+01:00") == 0
-    err = capsys.readouterr().err
+    _, err = await why(node, "--since", "2030-01-01T03:00+01:00")
     assert "no rebalances of group 'g' since 2030-01-01 02:00:00.000Z: try an earlier" in err
 
 
-async def test_a_narrow_terminal_is_not_overrun(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_narrow_terminal_is_not_overrun(why: Why, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    assert await why(EventNode(rounds(1).events), "--http", "off") == 0
-    assert max(map(len, capsys.readouterr().out.splitlines())) > 80
+    out, _ = await why(EventNode(rounds(1).events))
+    assert max(map(len, out.splitlines())) > 80
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    assert await why(EventNode(rounds(1).events), "--http", "off") == 0
-    assert 50 < max(map(len, capsys.readouterr().out.splitlines()[1:])) <= 60
+    out, _ = await why(EventNode(rounds(1).events))
+    assert 50 < max(map(len, out.splitlines()[1:])) <= 60
 
 
-async def test_no_events_yet(capsys: Capture) -> None:
-    assert await why(EventNode([]), "--http", "off") == 0
-    assert "no rebalances of group 'g' are stored yet" in capsys.readouterr().err
+async def test_no_events_yet(why: Why) -> None:
+    _, err = await why(EventNode([]))
+    assert "no rebalances of group 'g' are stored yet" in err
 
 
 @pytest.mark.parametrize(("count", "more"), [(0, ""), (1, "; these are older")])
-async def test_events_that_were_switched_off_later(count: int, more: str, capsys: Capture) -> None:
-    assert await why(EventNode(rounds(count).events, "false"), "--http", "off") == 0
-    out, err = capsys.readouterr()
+async def test_events_that_were_switched_off_later(count: int, more: str, why: Why) -> None:
+    out, err = await why(EventNode(rounds(count).events, "false"))
     assert out.count("  rebalance ") == count
     assert err == (
         "groupkeeper: events are switched off: start the server with group.events.enabled=true"
@@ -375,11 +365,10 @@ async def test_events_that_were_switched_off_later(count: int, more: str, capsys
     )
 
 
-async def test_a_topic_of_somebody_else(capsys: Capture) -> None:
+async def test_a_topic_of_somebody_else(why: Why) -> None:
     node = EventNode([])
     node.raw.append((b"g", b"hello"))
-    assert await why(node, "--http", "off") == 0
-    out, err = capsys.readouterr()
+    out, err = await why(node)
     assert "was not written by Groupkeeper: not a group event: no JSON" in err
     assert out.startswith("Now: Stable")
 
@@ -426,7 +415,7 @@ def test_times(text: str, ms: int) -> None:
 # -- the present -----------------------------------------------------------------------------------
 
 
-async def with_http(node: StubNode, answer: HttpAnswer, *arguments: str) -> int:
+async def with_http(why: Why, node: StubNode, answer: HttpAnswer) -> tuple[str, str]:
     async def api(request: HttpRequest) -> HttpAnswer:
         assert request.path == "groups/g"
         return answer
@@ -434,7 +423,7 @@ async def with_http(node: StubNode, answer: HttpAnswer, *arguments: str) -> int:
     server = HttpServer({"/api/v1/": api})
     host, port = await server.start(("127.0.0.1", 0))
     try:
-        return await why(node, "--http", f"{host}:{port}", *arguments)
+        return await why(node, "--http", f"{host}:{port}")
     finally:
         await server.close()
 
@@ -465,27 +454,25 @@ def page(status: int = 200, **live: Any) -> HttpAnswer:
     return HttpAnswer(status, json.dumps(found | live).encode())
 
 
-async def test_the_present_comes_from_the_http_port(capsys: Capture) -> None:
+async def test_the_present_comes_from_the_http_port(why: Why) -> None:
     node = EventNode(rounds(1).events)
     answer = page(state="Stable", state_ms=5_000, generation=7, members=[])
-    assert await with_http(node, answer) == 0
-    out, err = capsys.readouterr()
+    out, err = await with_http(why, node, answer)
     assert out.splitlines()[-1] == "Now: Stable for 5.0 s, generation 7, 0 members."
     assert err == ""
 
 
-async def test_another_clusters_http_port_is_not_believed(capsys: Capture) -> None:
+async def test_another_clusters_http_port_is_not_believed(why: Why) -> None:
     node = EventNode(rounds(1).events)
-    assert await with_http(node, page(cluster="another", state="Empty")) == 0
-    out, err = capsys.readouterr()
+    out, err = await with_http(why, node, page(cluster="another", state="Empty"))
     assert out.splitlines()[-1].startswith("Now: Stable, 1 member.")
     assert "belongs to another cluster" in err
 
 
-async def test_a_partition_that_does_not_serve_is_told(capsys: Capture) -> None:
+async def test_a_partition_that_does_not_serve_is_told(why: Why) -> None:
     node = EventNode(rounds(1).events)
-    assert await with_http(node, page(503, error="the partition of group 'g' is closed")) == 0
-    assert "the partition of group 'g' is closed" in capsys.readouterr().err
+    _, err = await with_http(why, node, page(503, error="the partition of group 'g' is closed"))
+    assert "the partition of group 'g' is closed" in err
 
 
 async def test_a_kafka_port_given_as_the_http_port_is_one_line(capsys: Capture) -> None:
@@ -515,9 +502,8 @@ async def test_the_http_port_given_as_a_kafka_port_is_a_wrong_call(
     assert err.count("\n") == 1
 
 
-async def test_without_an_http_port_one_line_says_so(capsys: Capture) -> None:
-    assert await why(EventNode(rounds(1).events), "--http", "127.0.0.1:1") == 0
-    out, err = capsys.readouterr()
+async def test_without_an_http_port_one_line_says_so(why: Why) -> None:
+    out, err = await why(EventNode(rounds(1).events), "--http", "127.0.0.1:1")
     assert "generation 1," in out
     assert err.startswith("groupkeeper: no HTTP port of Groupkeeper answers at 127.0.0.1:1")
     assert err.count("\n") == 1
