@@ -28,6 +28,8 @@ from tests.support.directories import save
 from tests.support.served import Served
 
 Capture = pytest.CaptureFixture[str]
+Dump = Callable[..., tuple[str, str]]
+"""Runs the command; returns what it prints on both streams."""
 FROM_KAFKA = Path(__file__).parent.parent / "fixtures" / "kafka-consumer-offsets"
 
 COMMIT = OffsetCommitKey(group="orders", topic="t", partition=3)
@@ -57,15 +59,25 @@ def record_lines(out: str) -> list[str]:
     return [line for line in out.splitlines() if line.startswith("| ")]
 
 
+@pytest.fixture
+def dump(capsys: Capture) -> Dump:
+    def run(*words: str | Path, code: int = 0) -> tuple[str, str]:
+        assert main(["dump", *map(str, words)]) == code
+        out, err = capsys.readouterr()
+        return out, err
+
+    return run
+
+
 def payload(line: str) -> dict[str, object]:
     found: dict[str, object] = json.loads(line.partition(" payload: ")[2])
     return found
 
 
-def test_a_commit_is_one_line(segment: Path, capsys: Capture) -> None:
+def test_a_commit_is_one_line(segment: Path, dump: Dump) -> None:
     write(segment, (encode_key(COMMIT), encode_value(OffsetCommitValue(offset=42), 3)))
-    assert main(["dump", str(segment)]) == 0
-    (line,) = record_lines(capsys.readouterr().out)
+    out, _ = dump(segment)
+    (line,) = record_lines(out)
     assert line == (
         "| offset: 0 CreateTime: 1700000000000 "
         'key: {"type":1,"data":{"group":"orders","topic":"t","partition":3}} '
@@ -74,29 +86,27 @@ def test_a_commit_is_one_line(segment: Path, capsys: Capture) -> None:
     )
 
 
-def test_only_fields_of_the_version_are_shown(segment: Path, capsys: Capture) -> None:
+def test_only_fields_of_the_version_are_shown(segment: Path, dump: Dump) -> None:
     write(segment, (encode_key(COMMIT), encode_value(OffsetCommitValue(offset=42), 0)))
-    main(["dump", str(segment)])
-    assert '{"version":0,"data":{"offset":42,"metadata":"","commitTimestamp":0}}' in (
-        capsys.readouterr().out
-    )
+    out, _ = dump(segment)
+    assert '{"version":0,"data":{"offset":42,"metadata":"","commitTimestamp":0}}' in (out)
 
 
-def test_a_groups_members_are_opened(segment: Path, capsys: Capture) -> None:
+def test_a_groups_members_are_opened(segment: Path, dump: Dump) -> None:
     value = GroupMetadataValue(protocol_type="consumer", generation=5, members=[MEMBER])
     write(segment, (encode_key(GroupMetadataKey(group="orders")), encode_value(value, 3)))
-    main(["dump", str(segment)])
-    member = payload(record_lines(capsys.readouterr().out)[0])["data"]["members"][0]  # type: ignore[index]
+    out, _ = dump(segment)
+    member = payload(record_lines(out)[0])["data"]["members"][0]  # type: ignore[index]
     assert member["memberId"] == "m-1"
     assert member["subscription"]["topics"] == ["t"]
     assert member["assignment"]["assignedPartitions"] == [{"topic": "t", "partitions": [0, 1]}]
 
 
-def test_opaque_bytes_that_are_no_subscription_are_base64(segment: Path, capsys: Capture) -> None:
+def test_opaque_bytes_that_are_no_subscription_are_base64(segment: Path, dump: Dump) -> None:
     value = GroupMetadataValue(members=[MemberMetadata(subscription=b"\xff\xff\xff")])
     write(segment, (encode_key(GroupMetadataKey(group="connect")), encode_value(value, 3)))
-    main(["dump", str(segment)])
-    assert '"subscription":"____"' in capsys.readouterr().out
+    out, _ = dump(segment)
+    assert '"subscription":"____"' in out
 
 
 @pytest.mark.parametrize(
@@ -112,47 +122,46 @@ def test_opaque_bytes_that_are_no_subscription_are_base64(segment: Path, capsys:
     ],
 )
 def test_whatever_else_a_record_holds_is_shown(
-    record: tuple[bytes | None, bytes | None], text: str, segment: Path, capsys: Capture
+    record: tuple[bytes | None, bytes | None], text: str, segment: Path, dump: Dump
 ) -> None:
     write(segment, record)
-    assert main(["dump", str(segment)]) == 0
-    assert text in record_lines(capsys.readouterr().out)[0]
+    out, _ = dump(segment)
+    assert text in record_lines(out)[0]
 
 
-def test_other_topics_are_shown_as_text(tmp_path: Path, capsys: Capture) -> None:
+def test_other_topics_are_shown_as_text(tmp_path: Path, dump: Dump) -> None:
     segment = tmp_path / "00000000000000000000.log"
     write(segment, (b"caf\xc3\xa9", b"\xff\x00"), (None, None))
-    main(["dump", str(segment)])
-    lines = record_lines(capsys.readouterr().out)
+    out, _ = dump(segment)
+    lines = record_lines(out)
     assert lines[0].endswith('key: "café" payload: "\\\\xff\\u0000"')
     assert lines[1].endswith("key: null payload: null")
 
 
-def test_any_file_can_be_read_as_the_offsets_log(tmp_path: Path, capsys: Capture) -> None:
+def test_any_file_can_be_read_as_the_offsets_log(tmp_path: Path, dump: Dump) -> None:
     segment = tmp_path / "copy.log"
     write(segment, (encode_key(COMMIT), None))
-    main(["dump", "--offsets", str(segment)])
-    assert '"group":"orders"' in capsys.readouterr().out
+    out, _ = dump("--offsets", segment)
+    assert '"group":"orders"' in out
 
 
-def test_a_file_or_its_folder(segment: Path, capsys: Capture) -> None:
+def test_a_file_or_its_folder(segment: Path, dump: Dump) -> None:
     write(segment, (encode_key(COMMIT), None))
     for path in segment, segment.parent:
-        assert main(["dump", str(path)]) == 0
-        assert f"Dumping {segment}\nbaseOffset: 0 lastOffset: 0 " in capsys.readouterr().out
+        out, _ = dump(path)
+        assert f"Dumping {segment}\nbaseOffset: 0 lastOffset: 0 " in out
 
 
-def test_batches_alone(segment: Path, capsys: Capture) -> None:
+def test_batches_alone(segment: Path, dump: Dump) -> None:
     write(segment, (encode_key(COMMIT), None))
-    main(["dump", "--no-records", str(segment)])
-    out = capsys.readouterr().out
+    out, _ = dump("--no-records", segment)
     assert record_lines(out) == []
     assert "partitionLeaderEpoch: 4" in out
 
 
-def test_a_folder_without_segments_is_said_to_be_one(tmp_path: Path, capsys: Capture) -> None:
-    assert main(["dump", str(tmp_path)]) == 2
-    assert "no segment files" in capsys.readouterr().err
+def test_a_folder_without_segments_is_said_to_be_one(tmp_path: Path, dump: Dump) -> None:
+    _, err = dump(tmp_path, code=2)
+    assert "no segment files" in err
 
 
 @pytest.mark.parametrize(
@@ -165,22 +174,20 @@ def test_a_folder_without_segments_is_said_to_be_one(tmp_path: Path, capsys: Cap
     ],
 )
 def test_a_damaged_tail_ends_the_dump_with_exit_code_1(
-    damage: object, problem: str, segment: Path, capsys: Capture
+    damage: object, problem: str, segment: Path, dump: Dump
 ) -> None:
     for base in range(2):
         write(segment, (b"\x00\x05" + bytes(8), b"value"), base=base)
     assert segment.stat().st_size == 2 * 83
     segment.write_bytes(damage(segment.read_bytes()))  # type: ignore[operator]  # one of the lambdas
-    assert main(["dump", str(segment)]) == 1
-    out, err = capsys.readouterr()
+    out, err = dump(segment, code=1)
     assert len(record_lines(out)) >= 1
     assert problem in err
     assert err.count("\n") == 1
 
 
-def test_a_log_of_apache_kafka_is_read_whole(capsys: Capture) -> None:
-    assert main(["dump", *map(str, FROM_KAFKA.glob("*/"))]) == 0
-    out = capsys.readouterr().out
+def test_a_log_of_apache_kafka_is_read_whole(dump: Dump) -> None:
+    out, _ = dump(*FROM_KAFKA.glob("*/"))
     assert "unreadable" not in out
     assert "endTxnMarker: COMMIT" in out
     assert "endTxnMarker: ABORT" in out
@@ -205,13 +212,12 @@ def flip(path: Path, position: int, bit: int = 1) -> None:
     path.write_bytes(data)
 
 
-def test_it_goes_on_after_every_damaged_place(segment: Path, capsys: Capture) -> None:
+def test_it_goes_on_after_every_damaged_place(segment: Path, dump: Dump) -> None:
     starts = many(segment, 7)
     flip(segment, starts[1] + 70)
     flip(segment, starts[3] + 10)
     flip(segment, starts[5] + 16)
-    assert main(["dump", str(segment)]) == 1
-    out, err = capsys.readouterr()
+    out, err = dump(segment, code=1)
     shown = re.findall(r"^baseOffset: (\d+) .* isvalid: (\w+)", out, re.MULTILINE)
     assert [int(offset) for offset, valid in shown if valid == "true"] == [0, 2, 4, 6]
     assert ("1", "false") in shown
@@ -221,27 +227,24 @@ def test_it_goes_on_after_every_damaged_place(segment: Path, capsys: Capture) ->
     assert all(str(segment) in line for line in err.splitlines())
 
 
-def test_offsets_and_epochs_that_do_not_ascend_are_told(segment: Path, capsys: Capture) -> None:
+def test_offsets_and_epochs_that_do_not_ascend_are_told(segment: Path, dump: Dump) -> None:
     starts = many(segment)
     flip(segment, starts[2] + 7, 4)
     flip(segment, starts[1] + 15, 8)
-    assert main(["dump", str(segment)]) == 1
-    out, err = capsys.readouterr()
+    out, err = dump(segment, code=1)
     assert len(record_lines(out)) == 5
     assert f"the batch at byte {starts[2]}: epoch 4 follows epoch 12" in err
     assert f"the batch at byte {starts[3]}: offset 3 follows offset 6" in err
 
 
-def test_offsets_that_compaction_has_removed_are_told(segment: Path, capsys: Capture) -> None:
+def test_offsets_that_compaction_has_removed_are_told(segment: Path, dump: Dump) -> None:
     for base in (0, 5):
         write(segment, (b"\x00\x05", b"value"), base=base)
-    assert main(["dump", str(segment)]) == 0
-    assert "\nno offsets 1 to 4\n" in capsys.readouterr().out
+    out, _ = dump(segment)
+    assert "\nno offsets 1 to 4\n" in out
 
 
-def test_a_batch_with_a_delete_horizon_and_one_without_records(
-    segment: Path, capsys: Capture
-) -> None:
+def test_a_batch_with_a_delete_horizon_and_one_without_records(segment: Path, dump: Dump) -> None:
     """As Kafka's cleaner, and ours, leave them."""
     [header] = iter_batches(encode_batch(0, 4, 1_700_000_000_000, [(b"\x00\x05", None)]))
     data = bytearray(encode_batch(0, 4, 1_700_000_000_000, [(b"\x00\x05", None)]))
@@ -252,15 +255,15 @@ def test_a_batch_with_a_delete_horizon_and_one_without_records(
     for batch in (data, empty):
         batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
     segment.write_bytes(bytes(data + empty))
-    assert main(["dump", str(segment)]) == 0
-    one, _, gap, other = capsys.readouterr().out.splitlines()[1:]
+    out, _ = dump(segment)
+    one, _, gap, other = out.splitlines()[1:]
     assert f"isControl: false deleteHorizonMs: {header.base_timestamp} position: 0 " in one
     assert gap == "no offsets 1 to 6"
     assert other.startswith("baseOffset: 7 lastOffset: 7 count: 0 ")
 
 
 def test_an_end_that_is_being_written_is_read_again(
-    segment: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    segment: Path, dump: Dump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many(segment)
     whole = segment.read_bytes()
@@ -270,8 +273,7 @@ def test_an_end_that_is_being_written_is_read_again(
         segment.write_bytes(whole)
 
     monkeypatch.setattr("time.sleep", written_meanwhile)
-    assert main(["dump", str(segment)]) == 0
-    out, err = capsys.readouterr()
+    out, err = dump(segment)
     assert (len(record_lines(out)), err) == (5, "")
 
 
@@ -289,9 +291,8 @@ def directory(serve: Callable[..., Served], tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_a_directory_is_summed_up(directory: Path, capsys: Capture) -> None:
-    assert main(["dump", str(directory)]) == 0
-    out = capsys.readouterr().out
+def test_a_directory_is_summed_up(directory: Path, dump: Dump) -> None:
+    out, _ = dump(directory)
     [first, *lines] = out.splitlines()
     assert re.search(
         r"data: format: \d+ directory: \w+ partitions of __consumer_offsets: 4$", first
@@ -302,22 +303,21 @@ def test_a_directory_is_summed_up(directory: Path, capsys: Capture) -> None:
     assert re.search(r"journals/0-0.*: flushes: 1 to \d+ size: \d+ logs: 8$", out, re.MULTILINE)
 
 
-def test_all_files_of_a_directory(directory: Path, capsys: Capture) -> None:
+def test_all_files_of_a_directory(directory: Path, dump: Dump) -> None:
     folders = {each.parent for each in (*directory.glob("*/*.log"), *directory.glob("journals/*"))}
-    assert main(["dump", *map(str, folders)]) == 0
-    out = capsys.readouterr().out
+    out, _ = dump(*folders)
     files = [*directory.glob("*/*.log"), *directory.glob("journals/*")]
     assert len(files) > 8
     assert all(f"Dumping {path}\n" in out for path in files)
     assert '"offset":77' in out
 
 
-def test_a_folder_with_all_that_is_in_it(directory: Path, capsys: Capture) -> None:
+def test_a_folder_with_all_that_is_in_it(directory: Path, dump: Dump) -> None:
     folder = directory / "__consumer_offsets-0"
     (folder / "accept-loss").touch()
     (folder / "0.log.swap").touch()
-    assert main(["dump", "--no-records", str(folder)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    out, _ = dump("--no-records", folder)
+    lines = out.splitlines()
     assert lines[0] == f"Folder {folder}"
     assert lines[1].startswith("manifest: begun: ")
     assert re.fullmatch(
@@ -329,15 +329,15 @@ def test_a_folder_with_all_that_is_in_it(directory: Path, capsys: Capture) -> No
     assert segments == [f"Dumping {path}" for path in sorted(folder.glob("*.log"))]
 
 
-def test_a_folder_in_an_archive(directory: Path, capsys: Capture) -> None:
+def test_a_folder_in_an_archive(directory: Path, dump: Dump) -> None:
     archive = directory / "archive" / "__consumer_offsets-0"
     archive.mkdir(parents=True)
     for path in (directory / "__consumer_offsets-0").glob("*.log"):
         (archive / path.name).hardlink_to(path)
-    assert main(["dump", str(archive)]) == 0
-    assert '"group":"' in capsys.readouterr().out
-    main(["dump", str(directory)])
-    assert f"{archive}: segments: 2 " in capsys.readouterr().out
+    out, _ = dump(archive)
+    assert '"group":"' in out
+    out, _ = dump(directory)
+    assert f"{archive}: segments: 2 " in out
 
 
 @pytest.mark.parametrize(
@@ -353,13 +353,13 @@ def test_a_folder_in_an_archive(directory: Path, capsys: Capture) -> None:
     ],
 )
 def test_damage_to_a_folder_is_told(
-    directory: Path, damage: Callable[[Path], None], problem: str, capsys: Capture
+    directory: Path, damage: Callable[[Path], None], problem: str, dump: Dump
 ) -> None:
     damage(directory / "__consumer_offsets-0")
     folder = directory / "__consumer_offsets-0"
     for path in (folder,) if "checkpoint" in problem else (folder, directory):
-        assert main(["dump", str(path)]) == 1
-        assert re.search(problem, capsys.readouterr().err)
+        _, err = dump(path, code=1)
+        assert re.search(problem, err)
 
 
 def cut(path: Path, size: int) -> None:
@@ -371,10 +371,10 @@ def journal_of(directory: Path) -> Path:
     return path
 
 
-def test_a_journal_is_shown_flush_by_flush(directory: Path, capsys: Capture) -> None:
+def test_a_journal_is_shown_flush_by_flush(directory: Path, dump: Dump) -> None:
     path = journal_of(directory)
-    assert main(["dump", str(path)]) == 0
-    first, second, third, *lines = capsys.readouterr().out.splitlines()
+    out, _ = dump(path)
+    first, second, third, *lines = out.splitlines()
     assert first == f"Dumping {path}"
     assert second == f"node: 0 firstFlush: 1 salt: {path.name[-16:]}"
     assert third.startswith("flush: 1 position: 0 size: ")
@@ -390,28 +390,23 @@ def test_a_journal_is_shown_flush_by_flush(directory: Path, capsys: Capture) -> 
     assert any(re.match(ends, line) for line in lines)
 
 
-def test_the_marks_of_a_journal(
-    serve: Callable[..., Served], tmp_path: Path, capsys: Capture
-) -> None:
+def test_the_marks_of_a_journal(serve: Callable[..., Served], tmp_path: Path, dump: Dump) -> None:
     served = serve(*SETTINGS)
     live(served, flushes=3)
     served.stop()
     save(served.disk, tmp_path)
-    assert main(["dump", str(tmp_path / "journals")]) == 0
-    out = capsys.readouterr().out
+    out, _ = dump(tmp_path / "journals")
     mark = r"^mark of __consumer_offsets-\d: segment: 0 size: \d+ endOffset: \d+ crc: \d+$"
     assert re.search(mark, out, re.MULTILINE)
 
 
-def test_damage_to_a_journal_is_told_and_it_goes_on(directory: Path, capsys: Capture) -> None:
+def test_damage_to_a_journal_is_told_and_it_goes_on(directory: Path, dump: Dump) -> None:
     path = journal_of(directory)
-    main(["dump", str(path)])
-    out = capsys.readouterr().out
+    out, _ = dump(path)
     places = [int(at) for at in re.findall(r"^flush: \d+ position: (\d+)", out, re.MULTILINE)]
     flip(path, places[3] + 30)
     flip(path, places[-1] + 30)
-    assert main(["dump", str(path)]) == 1
-    out, err = capsys.readouterr()
+    out, err = dump(path, code=1)
     assert len(re.findall(r"^flush: ", out, re.MULTILINE)) == len(places) - 2
     damaged = f"the flush at byte {places[3]} is damaged, a sound one follows at byte {places[4]}"
     unfinished = f"the flush at byte {places[-1]} is unfinished"
@@ -419,7 +414,7 @@ def test_damage_to_a_journal_is_told_and_it_goes_on(directory: Path, capsys: Cap
 
 
 def test_a_file_that_a_server_removes_meanwhile_is_no_damage(
-    directory: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    directory: Path, dump: Dump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal_of(directory).rename(directory / "journals" / f"0-{5:020}-0123456789abcdef")
     listed = Files.list_folder
@@ -428,24 +423,26 @@ def test_a_file_that_a_server_removes_meanwhile_is_no_damage(
         return [*listed(files, path), f"{9:020}.log"] if "orders" in path else listed(files, path)
 
     monkeypatch.setattr(Files, "list_folder", and_gone)
-    assert main(["dump", str(directory / "orders-0")]) == 0
-    assert f"{9:020}.log was removed meanwhile" in capsys.readouterr().out
+    out, _ = dump(str(directory / "orders-0"))
+    assert f"{9:020}.log was removed meanwhile" in out
 
 
-def test_a_directory_of_a_running_server(serve: Callable[..., Served], tmp_path: Path) -> None:
+def test_a_directory_of_a_running_server(
+    serve: Callable[..., Served], tmp_path: Path, dump: Dump
+) -> None:
     """Whatever is in the files at any time: no damage is seen."""
     served = serve(*SETTINGS)
     for number in range(5):
         live_on(served, 2)
         commit_late(served, number)
         save(served.disk, tmp_path / str(number))
-        assert main(["dump", str(tmp_path / str(number))]) == 0
+        dump(tmp_path / str(number))
 
 
-def test_progress_is_shown_on_a_terminal_only(segment: Path, capsys: Capture) -> None:
+def test_progress_is_shown_on_a_terminal_only(segment: Path, dump: Dump, capsys: Capture) -> None:
     many(segment)
     with progress(on_terminal=True) as told:
         told("a file", 5)
     assert "a file" in capsys.readouterr().err
-    main(["dump", str(segment)])
-    assert capsys.readouterr().err == ""
+    _, err = dump(segment)
+    assert err == ""
