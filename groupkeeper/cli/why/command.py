@@ -115,7 +115,9 @@ class _Report:
         try:
             log = await EventTopicReader.of(self._client, self._group)
         except NoEventLog:
-            return await self._tell_without_events()
+            group = await self._tell_nothing(None, ReadEntries(), None)
+            self._printer.text(described_text(group), **described_json(group))
+            return 0
         if since is None:
             told = await read_last(log, last or LAST, limits)
         else:
@@ -136,26 +138,31 @@ class _Report:
         return 0
 
     async def _tell_nothing(
-        self, log: "EventTopicReader", told: ReadEntries, since: int | None
-    ) -> None:
-        """Explain why there is nothing to show. Raises CommandRefused for a missing group."""
+        self, log: "EventTopicReader | None", told: ReadEntries, since: int | None
+    ) -> "GroupDescription":
+        """Explain why there is nothing to show; without `log` the cluster has no topic of events.
+        Raises CommandRefused for a missing group.
+        """
         group = await self._described()
         when = "" if since is None else f" since {time_text(since)}"
+        none = f"no rebalances of group '{self._group}'"
         if told.left_out:
-            remark(f"no rebalances of group '{self._group}': {told.left_out}")
-            return
-        if group.state == "Dead":
-            raise CommandRefused(
-                f"consumer group '{self._group}' does not exist, and has no events{when}"
+            remark(f"{none}: {told.left_out}")
+        elif group.state == "Dead":
+            events = f", and has no events{when}" if log else ""
+            raise CommandRefused(f"consumer group '{self._group}' does not exist{events}")
+        elif log is None and self._events_enabled() is None:
+            remark(
+                f"this cluster has no topic {TOPIC}: only Groupkeeper stores why groups rebalance; "
+                "this is all there is"
             )
-        if not log.readable and log.unreadable:
+        elif log is not None and log.unreadable and not log.readable:
             remark(f"the topic {TOPIC} was not written by Groupkeeper: {log.first_error}")
         elif self._events_enabled() == "false":
             remark(SWITCHED_OFF)
-        elif since is not None:
-            remark(f"no rebalances of group '{self._group}'{when}: try an earlier --since")
         else:
-            remark(f"no rebalances of group '{self._group}' are stored yet")
+            remark(f"{none}{when}: try an earlier --since" if when else f"{none} are stored yet")
+        return group
 
     def _events_enabled(self) -> str | None:
         """Return None for a server without this setting."""
@@ -187,24 +194,6 @@ class _Report:
         from groupkeeper.client.groups import describe_groups
 
         return (await describe_groups(self._client, [self._group]))[self._group]
-
-    async def _tell_without_events(self) -> int:
-        """Print what any cluster reports, if there is no event topic, and the reason."""
-        group = await self._described()
-        if group.state == "Dead":
-            raise CommandRefused(f"consumer group '{self._group}' does not exist")
-        enabled = self._events_enabled()
-        if enabled is None:
-            remark(
-                f"this cluster has no topic {TOPIC}: only Groupkeeper stores why groups rebalance; "
-                "this is all there is"
-            )
-        elif enabled == "false":
-            remark(SWITCHED_OFF)
-        else:
-            remark(f"no rebalances of group '{self._group}' are stored yet")
-        self._printer.text(described_text(group), **described_json(group))
-        return 0
 
     # -- as it happens ---------------------------------------------------------------------------
 
