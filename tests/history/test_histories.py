@@ -1,5 +1,5 @@
 """Random histories of a group, from the production core: what the fold says of them is what
-happened, in however many parts it reads them.
+happened.
 """
 
 import random
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.history.rows import Row, Rows
 from groupkeeper.protocol.group_events import Event
-from tests.support.folded_events import folded, folded_in_parts, folding, whole
+from tests.support.folded_events import folded, folding, whole
 from tests.support.scene import GROUP
 from tests.support.wandering_events import wander
 
@@ -65,15 +65,6 @@ def test_in_the_end_members_and_owners_are_those_of_the_group(seed: int) -> None
             for row in rows["ownership"]
             if row["until"] is None and row["is_owned"]
         } == history.owners
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=SEEDS, cuts=st.lists(st.integers(0, 2 * STEPS), max_size=4))
-def test_a_log_that_is_read_in_parts_has_the_rows_of_one_that_is_read_at_once(
-    seed: int, cuts: list[int]
-) -> None:
-    events = wander(seed, STEPS).events
-    assert folded_in_parts(events, cuts) == folded(events)
 
 
 @settings(max_examples=20, deadline=None)

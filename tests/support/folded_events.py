@@ -4,8 +4,7 @@ rows = folded(told.events)
 [round_] = rows["rounds"]
 """
 
-import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from groupkeeper.analytics.pipeline.output import table_of
@@ -44,17 +43,6 @@ def folded(events: Iterable[Event]) -> Rows:
     for name, each in rows.items():
         table_of(name, each)
     return rows
-
-
-def folded_in_parts(events: Sequence[Event], cuts: Iterable[int]) -> Rows:
-    """The same if the fold is put away as JSON and taken up again before those events."""
-    fold, finished, places = PartitionHistory(PARTITION), dict[str, Any](), set(cuts)
-    for offset, event in enumerate(events):
-        if offset in places:
-            finished = whole(finished, fold.take())
-            fold = PartitionHistory.restore(json.loads(json.dumps(fold.state())))
-        fold.add(Told(offset, event))
-    return whole(whole(finished, fold.take()), fold.open())
 
 
 def owners(
