@@ -21,7 +21,8 @@ work. Sources, later wins:
 
 1. the defaults below, and those of `--dev`;
 2. a properties file in Java's syntax: `--config server.properties`;
-3. the environment: `GROUPKEEPER_GROUP_MAX_SIZE=500` is `group.max.size=500`;
+3. the environment: `GROUPKEEPER_GROUP_MAX_SIZE=500` is `group.max.size=500`, but for the
+   [variables of commands](commands.md#options-that-commands-share), which a server does not read;
 4. the command line: `--set group.max.size=500`, any number of times.
 
 A key that Kafka's broker knows and Groupkeeper does not use (`num.network.threads`, `log.dirs`) is
