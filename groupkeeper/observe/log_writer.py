@@ -143,12 +143,13 @@ class LogThread:
 
 
 class LogOutput:
-    """A stream and the format of its lines. Neither is accessed before the first line."""
+    """A stream and the format of its lines: JSON unless it is a terminal. Neither is looked at
+    before the first line.
+    """
 
-    def __init__(self, stream: TextIO | None = None, json: bool | None = None) -> None:
-        """`stream` None: standard error. `json` None: JSON unless the stream is a terminal."""
+    def __init__(self, stream: TextIO | None = None) -> None:
+        """`stream` None: standard error."""
         self._stream = stream
-        self._json = json
         self._render: Callable[[Line], str] | None = None
 
     def write(self, item: Line | str) -> None:
@@ -160,8 +161,7 @@ class LogOutput:
 
     def _text(self, line: Line, stream: TextIO) -> str:
         if self._render is None:
-            as_json = not stream.isatty() if self._json is None else self._json
-            self._render = _json if as_json else readable
+            self._render = readable if stream.isatty() else _json
         return self._render(line)
 
 

@@ -96,9 +96,9 @@ class _Lines(logging.Handler):
     asyncio. The queue is a SimpleQueue because a finalizer may log in the middle of `put`.
     """
 
-    def __init__(self, stream: TextIO | None = None, json: bool | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None) -> None:
         super().__init__(logging.WARNING)
-        self._output = LogOutput(stream, json)
+        self._output = LogOutput(stream)
         self.begin()
 
     def begin(self) -> None:
@@ -220,15 +220,14 @@ def _trace(exc_info: Any) -> TracebackException | None:
 _lines = _Lines()
 
 
-def configure(stream: TextIO | None = None, *, json: bool | None = None) -> None:
-    """Set the stream of all lines (default: standard error), and the format.
+def configure(stream: TextIO | None = None) -> None:
+    """Set the stream of all lines (default: standard error); they are JSON unless it is a terminal.
 
-    `json=None`: JSON unless `stream` is a terminal. Imports nothing yet. Records of the standard
-    library's logging go to the same stream from now on. Lines logged before this call are written
-    to the previous stream.
+    Records of the standard library's logging go to the same stream from now on. Lines logged before
+    this call are written to the previous stream.
     """
     global _lines
-    old, _lines = _lines, _Lines(stream, json)
+    old, _lines = _lines, _Lines(stream)
     old.stop(FLUSH_S)
     root = logging.getLogger()
     root.handlers = [each for each in root.handlers if not isinstance(each, _Lines)]

@@ -93,14 +93,9 @@ def test_a_line_is_json_where_no_terminal_is(lines: io.StringIO) -> None:
     }
 
 
-def test_a_terminal_gets_readable_lines_unless_json_is_asked_for() -> None:
-    for stream, json_given, is_json in (
-        (Stream(), None, True),
-        (Stream(), False, False),
-        (Terminal(), None, False),
-        (Terminal(), True, True),
-    ):
-        logs.configure(stream, json=json_given)
+def test_a_terminal_gets_readable_lines() -> None:
+    for stream, is_json in ((Stream(), True), (Terminal(), False)):
+        logs.configure(stream)
         Logger("connection").warning("closed", client_id="a b")
         logs.configure()
         text = stream.getvalue()
