@@ -30,13 +30,11 @@ from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Deadlines, Timer, TimerKind
 from groupkeeper.coordinator.deletion import STEP_SHARE, Allowance, forget_topics
-from groupkeeper.coordinator.expiry import first_expiry
 from groupkeeper.coordinator.facts import GroupsLoaded, NotedFact
 from groupkeeper.coordinator.gate import FACTS_MOST, Released, Replies, ReplyGate, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.heartbeat import Beat, steady_beat
-from groupkeeper.coordinator.live import View, live_view, longest_silence
 from groupkeeper.coordinator.member_bytes import MemberBytes, Total
 from groupkeeper.coordinator.replay import Replay
 from groupkeeper.coordinator.replies import answer_join, answer_sync
@@ -263,19 +261,6 @@ class Partition:
         """Remember deleted topics while loading; a closed partition ignores them."""
         if self.state is PartitionState.LOADING:
             self._deleted |= topics
-
-    def look(self, group_id: str, now: int, wall: int) -> Generator[None, None, View] | None:
-        """Describe the group's state, in slices; None if it does not exist. See `live_view`."""
-        group = self.groups.get(group_id)
-        return None if group is None else live_view(group, self.deadlines, now, wall)
-
-    def silence(self, group: Group, now: int) -> Generator[None, None, int | None]:
-        """Return for how long a static member has been silent. See `longest_silence`."""
-        return longest_silence(group, self.deadlines, now)
-
-    def first_expiry(self) -> Generator[None, None, int | None]:
-        """Return the time of the first expiry. See `first_expiry`."""
-        return first_expiry(self.groups, self._config.offsets_retention_ms)
 
     @property
     def mark(self) -> tuple[int, ...]:

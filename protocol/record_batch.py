@@ -211,15 +211,13 @@ def check_crc(buffer: bytes | memoryview, header: BatchHeader) -> bool:
         return crc32c(view[header.position + CRC_START : header.end]) == header.crc
 
 
-def decode_records(
-    buffer: bytes, header: BatchHeader, limit: int = DECOMPRESSED_LIMIT
-) -> Iterator[Record]:
-    """Decode the records of one batch, which may decompress to at most `limit` bytes.
+def decode_records(buffer: bytes, header: BatchHeader) -> Iterator[Record]:
+    """Decode the records of one batch, which may decompress to at most DECOMPRESSED_LIMIT bytes.
 
     Raises CorruptBatch, also in the middle, and nothing else: each record must end exactly at its
     length, and the batch after its last record. Does not verify the checksum: see `check_crc`.
     """
-    data = records_data(buffer, header, limit)
+    data = records_data(buffer, header)
     try:
         yield from _records(data, header)
     except (IndexError, UnicodeDecodeError) as error:

@@ -16,9 +16,10 @@ from groupkeeper.coordinator.apis import GroupRequest, refuse
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.commit import PreparedCommit
 from groupkeeper.coordinator.deadlines import Timer
+from groupkeeper.coordinator.expiry import first_expiry
 from groupkeeper.coordinator.gate import FACTS_MOST, Replies, Unwritten
 from groupkeeper.coordinator.group import Group
-from groupkeeper.coordinator.live import View
+from groupkeeper.coordinator.live import View, live_view, longest_silence
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.steady_commit import Offsets, SteadyCommit
 from groupkeeper.coordinator.step import Step
@@ -86,12 +87,13 @@ class PartitionDriver:
         return self._partition.groups.get(group_id)
 
     def look(self, group_id: str) -> Slices[View] | None:
-        """See `Partition.look`."""
-        return self._partition.look(group_id, *self._time())
+        """Describe the group's state; None if it does not exist. See `live_view`."""
+        group = self.peek(group_id)
+        return group and live_view(group, self._partition.deadlines, *self._time())
 
     def silence(self, group: Group) -> Slices[int | None]:
-        """See `Partition.silence`."""
-        return self._partition.silence(group, self._services.clock.now())
+        """See `longest_silence`."""
+        return longest_silence(group, self._partition.deadlines, self._services.clock.now())
 
     def group_ids(self, *, used: bool = False) -> list[str]:
         """See `Partition.group_ids`; empty unless the partition is active."""
@@ -208,8 +210,8 @@ class PartitionDriver:
         return due is not None and due <= self._services.clock.now()
 
     def first_expiry(self) -> Slices[int | None]:
-        """See `Partition.first_expiry`."""
-        return self._partition.first_expiry()
+        """Return when a check would first remove an offset. See `first_expiry`."""
+        return first_expiry(self._partition.groups, self._services.config.offsets_retention_ms)
 
     @property
     def mark(self) -> object:

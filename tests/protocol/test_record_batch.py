@@ -18,6 +18,7 @@ from groupkeeper.protocol.record_batch import (
     lone_record,
     patch,
     read_header,
+    records_data,
 )
 
 TIME = 1_700_000_000_000
@@ -291,9 +292,8 @@ def test_a_batch_that_unfolds_beyond_the_limit_is_refused(codec: int) -> None:
     assert len(batch) < 200_000
     header = read_header(batch)
     with pytest.raises(CorruptBatch):
-        list(decode_records(batch, header, limit=2_000_000))
-    [record] = decode_records(batch, header, limit=4_000_000)
-    assert record.value == bytes(3_000_000)
+        records_data(batch, header, limit=2_000_000)
+    assert bytes(3_000_000) in records_data(batch, header, limit=4_000_000)
 
 
 def test_snappy_without_the_stream_header_is_read() -> None:
