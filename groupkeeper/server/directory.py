@@ -25,7 +25,7 @@ from groupkeeper.storage.store import Store
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.effective_configs import EffectiveConfigs
-from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
+from groupkeeper.topics.names import GROUP_TOPIC
 from groupkeeper.topics.partitions import unknown_folders
 
 LOOK_S: Final = 0.5
@@ -111,7 +111,6 @@ class Directory:
 
     def _as_copied(self, asked: int, *, given: bool) -> int:
         """Return the number for copied folders of the offsets topic; `asked` if there are none."""
-        self._warn_of_copied_events()
         folders = {
             int(index): f"{self._path}/{name}"
             for name in self.store.log_names()
@@ -125,17 +124,6 @@ class Directory:
             _log.warning(f"{KEY} is taken from the data", asked=asked, used=found)
         self._copied = list(folders.values())
         return found
-
-    def _warn_of_copied_events(self) -> None:
-        """Log folders that have the name of the event log and come from elsewhere."""
-        names = [name for name in self.store.log_names() if name.rpartition("-")[0] == EVENT_TOPIC]
-        if names:
-            _log.warning(
-                f"{EVENT_TOPIC} is the name of an internal topic: their contents stay there, "
-                "before this server's events, until they are too old",
-                folders=", ".join(sorted(names)[:NAMED]),
-                count=len(names),
-            )
 
     def leader_epoch(self, catalog: Catalog) -> int:
         """Return the leader epoch that topics need because of data copied from a broker. That is
