@@ -87,16 +87,6 @@ def test_a_restart_in_the_join_phase_arrives_under_the_new_id() -> None:
     assert [*joined] == [("SAM-2", "SAM", 50), ("lea-1", None, 50), ("fred-1", None, 50)]
 
 
-def test_a_join_phase_that_ends_by_time_says_so_and_who_was_missing() -> None:
-    scene = Scene()
-    scene.form("lea", "fred", "SAM", session=400_000)
-    scene.join("lea")
-    scene.advance(60_000)
-    joined = scene.noted(RebalanceJoined)[-1]
-    assert joined.ended_by == "timeout"
-    assert joined.missing == [("fred-1", None, True), ("SAM-1", "SAM", False)]
-
-
 def test_the_leaders_time_begins_with_the_end_of_the_join_phase() -> None:
     scene = Scene()
     scene.form("lea", "fred")

@@ -175,25 +175,6 @@ def test_a_closed_partition_has_no_deadlines() -> None:
 # -- loading ---------------------------------------------------------------------------------------
 
 
-def test_after_a_load_every_session_runs_in_full() -> None:
-    scene = in_state("Stable")
-    scene.advance(9_000)
-    scene.crash()
-    scene.advance(9_999)
-    assert len(scene.group.members) == 4
-    scene.advance(1)
-    assert scene.state == "Empty"
-
-
-def test_members_go_on_without_a_rebalance() -> None:
-    scene = in_state("Stable")
-    scene.crash()
-    assert {scene.heartbeat(name).outcome for name in FOUR} == {"NONE"}
-    assert scene.sync("SAM").response.assignment == b"for SAM"
-    assert scene.commit("fred").outcome == "NONE"
-    assert scene.group.leader_id == "lea-1"
-
-
 def test_the_leader_of_the_record_leads_on_wherever_it_stands_there() -> None:
     scene = Scene()
     scene.form("SAM", "fred")
@@ -202,20 +183,6 @@ def test_the_leader_of_the_record_leads_on_wherever_it_stands_there() -> None:
     scene.crash()
     assert list(scene.group.members) == ["fred-1", "SAM-3"]
     assert scene.group.leader_id == "SAM-3"
-
-
-def test_a_rebalance_under_way_is_lost_with_its_generation() -> None:
-    scene = in_state("CompletingRebalance")
-    scene.crash()
-    assert scene.state == "Stable"
-    assert scene.heartbeat("lea").outcome == "ILLEGAL_GENERATION"
-
-
-def test_who_joined_and_never_synced_is_unknown_after_a_crash() -> None:
-    scene = in_state("Stable")
-    scene.join("new", protocols=RANGE_RR)
-    scene.crash()
-    assert scene.join("new").outcome == "UNKNOWN_MEMBER_ID"
 
 
 def test_the_first_rejoin_with_several_protocols_counts_as_changed_after_a_load() -> None:

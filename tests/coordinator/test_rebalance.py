@@ -2,14 +2,9 @@
 
 import pytest
 
-from groupkeeper.coordinator.facts import (
-    MemberRemoved,
-    RebalanceCauseAdded,
-    RebalanceJoined,
-    RebalanceStarted,
-)
+from groupkeeper.coordinator.facts import MemberRemoved, RebalanceJoined, RebalanceStarted
 from groupkeeper.protocol.group_events import CauseCode
-from tests.support.scene import FOUR, RANGE_RR, Scene, in_state, topics
+from tests.support.scene import FOUR, Scene, in_state, topics
 
 STRATEGIES = {name: topics("t") for name in ("range", "roundrobin", "sticky")}
 
@@ -45,6 +40,7 @@ def test_at_the_timeout_dynamic_members_go_and_static_ones_stay() -> None:
     assert list(scene.group.members) == ["lea-1", "SAM-1"]
     assert scene.noted(MemberRemoved)[-1].cause.code == CauseCode.JOIN_TIMEOUT
     joined = scene.noted(RebalanceJoined)[-1]
+    assert joined.ended_by == "timeout"
     assert joined.missing == [("fred-1", None, True), ("SAM-1", "SAM", False)]
     assert scene.heartbeat("fred").outcome == "UNKNOWN_MEMBER_ID"
 
@@ -120,15 +116,6 @@ def test_an_offline_static_member_still_votes() -> None:
 
 
 # -- facts -----------------------------------------------------------------------------------------
-
-
-def test_a_second_trigger_is_noted_as_added() -> None:
-    scene = in_state("Stable")
-    scene.leave("fred")
-    scene.join("new", version=3, protocols=RANGE_RR)
-    codes = [fact.cause.code for fact in scene.noted(RebalanceCauseAdded)]
-    assert codes[-1] == CauseCode.MEMBER_JOINED
-    assert scene.cause.code == CauseCode.MEMBER_LEFT
 
 
 def test_the_start_of_a_round_says_from_where_and_how_long() -> None:

@@ -1,6 +1,6 @@
 """Static members: restarts, fencing, and what an offline one may expect (KIP-345)."""
 
-from groupkeeper.coordinator.facts import MemberFenced, MemberReplaced
+from groupkeeper.coordinator.facts import MemberReplaced
 from groupkeeper.protocol.group_events import CauseCode
 from tests.support.scene import Scene, in_state, topics
 
@@ -94,15 +94,3 @@ def test_a_prolonged_join_phase_with_timeout_0_does_not_spin() -> None:
     scene.join("TIM", instance="TIM", rebalance=0, session=400_000)
     scene.advance(500_000)
     assert scene.state == "Empty"
-
-
-# -- dynamic and static ----------------------------------------------------------------------------
-
-
-def test_who_was_fenced_and_by_whom_is_noted() -> None:
-    scene = in_state("Stable")
-    scene.restart("SAM")
-    scene.heartbeat("SAM", member_id="SAM-1")
-    (fact,) = scene.noted(MemberFenced)
-    assert (fact.who.member, fact.who.instance) == ("SAM-1", "SAM")
-    assert (fact.current_member, fact.api) == ("SAM-2", "Heartbeat")
