@@ -10,10 +10,10 @@ The driver of a partition has these duties.
 3. After each call that returns a `Step`: if `has_unwritten`, see that the records are written; see
    to it that `advance` is called at `next_deadline`; pass `Step.told` to the readers; send
    `Step.replies`. These depend on no record that is not durable, and may be sent at once.
-4. Write: append the records of `take` to the log, batch by batch and in order, with their facts.
-   When a batch is durable, and not earlier, call `written`, in the same order. Send the replies and
-   pass on the facts that it returns, then call `resume` if `held_back` is not empty. Facts that
-   wait for no records are stored with `take_facts`, soon.
+4. Write: append the records of `take` to the log, batch by batch and in order, with their
+   facts. When a batch is durable, and not earlier, call `written`, in that order. Send the
+   replies and pass on the facts that it returns, then call `resume` if `held_back` is not empty.
+   Facts that wait for no records are stored with `gate.take_facts`, soon.
 5. Fail: when a call raises, or a write fails, call `close`, send the replies that it returns, and
    load a new partition from the log. Nothing of the old one is used again: there is no undo.
 
@@ -30,7 +30,7 @@ from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Deadlines, Timer, TimerKind
 from groupkeeper.coordinator.deletion import STEP_SHARE, Allowance, forget_topics
-from groupkeeper.coordinator.facts import GroupsLoaded, NotedFact
+from groupkeeper.coordinator.facts import GroupsLoaded
 from groupkeeper.coordinator.gate import FACTS_MOST, Released, Replies, ReplyGate, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
@@ -39,13 +39,7 @@ from groupkeeper.coordinator.member_bytes import MemberBytes, Total
 from groupkeeper.coordinator.replay import Replay
 from groupkeeper.coordinator.replies import answer_join, answer_sync
 from groupkeeper.coordinator.session_start import SessionStart
-from groupkeeper.coordinator.steady_commit import (
-    Offsets,
-    SteadyCommit,
-    commit_again,
-    is_valid,
-    steady_commit,
-)
+from groupkeeper.coordinator.steady_commit import Offsets, SteadyCommit, commit_again, steady_commit
 from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.timers import expire
 from groupkeeper.protocol.errors import ErrorCode
@@ -299,14 +293,10 @@ class Partition:
             return None
         return steady_commit(self.groups, self._config, asked, answered, caller)
 
-    def may_repeat(self, steady: SteadyCommit) -> bool:
-        """Return whether everything that `commit_again` relies on is unchanged."""
-        return is_valid(steady)
-
     def commit_again(
         self, steady: SteadyCommit, offsets: Offsets, reply_to: ReplyTo, at: tuple[int, int]
     ) -> Step:
-        """Handle the same commit with other offsets, as `handle` does, if `may_repeat`."""
+        """Handle the same commit with other offsets, as `handle` does, if `is_valid`."""
         step = self._begin(*at)
         commit_again(steady, offsets, reply_to, step)
         return self._end(step)
@@ -323,15 +313,6 @@ class Partition:
         if all were taken. Each is handed out once: duty 4.
         """
         return self.gate.take()
-
-    @property
-    def has_facts(self) -> bool:
-        """Whether facts wait to be stored, for records or for `take_facts`."""
-        return self.gate.has_facts
-
-    def take_facts(self) -> list[NotedFact]:
-        """Return the facts that precede all unwritten records; each is handed out once."""
-        return self.gate.take_facts()
 
     def written(self, unwritten: Unwritten) -> Released:
         """Note that a batch of `take` is durable, after all batches before it: duty 4. Returns the

@@ -21,7 +21,7 @@ from groupkeeper.coordinator.gate import FACTS_MOST, Replies, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.live import View, live_view, longest_silence
 from groupkeeper.coordinator.partition import Partition
-from groupkeeper.coordinator.steady_commit import Offsets, SteadyCommit
+from groupkeeper.coordinator.steady_commit import Offsets, SteadyCommit, is_valid
 from groupkeeper.coordinator.step import Step
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.groups.deadline_alarm import DeadlineAlarm
@@ -125,7 +125,7 @@ class PartitionDriver:
 
     def commit_again(self, steady: SteadyCommit, offsets: Offsets, reply_to: ReplyTo) -> bool:
         """Repeat a commit. Returns False if the request has to be decoded and decided instead."""
-        if self._life.refusal or not self._partition.may_repeat(steady):
+        if self._life.refusal or not is_valid(steady):
             return False
         again, at = self._partition.commit_again, self._time()
         self._turn("a decision failed", partial(again, steady, offsets, reply_to, at))
@@ -175,7 +175,7 @@ class PartitionDriver:
         """Carry out a step. Writing and the alarm come first, because a reply may raise."""
         if self._partition.has_unwritten:
             self._log.append_from(self)
-        elif self._partition.has_facts:
+        elif self._partition.gate.has_facts:
             self._events.wait()
         self._alarm.set(self._partition)
         if step.told:
@@ -226,7 +226,7 @@ class PartitionDriver:
         unwritten = partition.take()
         left_out = partition.gate.left_out
         if unwritten is None:
-            events = self._events.take(partition.take_facts(), left_out, None)
+            events = self._events.take(partition.gate.take_facts(), left_out, None)
             return () if events is None else (events,)
         group = LogBatch(self._log, self, unwritten)
         events = self._events.take(unwritten.facts, left_out, group)
@@ -387,7 +387,7 @@ class PartitionDriver:
         if self._loading is not None:
             self._loading.cancel()
         self._alarm.cancel()
-        self._events.stop(self._partition.take_facts())
+        self._events.stop(self._partition.gate.take_facts())
 
     def close(self) -> None:
         """After `stop`, when everything is written, refuse the requests that are still parked."""

@@ -213,7 +213,7 @@ def refuse(scene: Scene) -> None:
 def test_all_facts_up_to_a_batch_are_handed_out_with_it_in_order() -> None:
     scene = in_state("Stable")
     scene.commit("lea", topic="u", partitions=(0, 1))
-    scene.partition.take_facts()
+    scene.partition.gate.take_facts()
     scene.hold = True
     scene.delete_offsets("u", 0)
     refuse(scene)
@@ -228,7 +228,7 @@ def test_all_facts_up_to_a_batch_are_handed_out_with_it_in_order() -> None:
 
 def test_commits_are_told_and_not_handed_out_one_by_one() -> None:
     scene = in_state("Stable")
-    scene.partition.take_facts()
+    scene.partition.gate.take_facts()
     scene.hold = True
     scene.commit("lea")
     refuse(scene)
@@ -241,7 +241,7 @@ def test_commits_are_told_and_not_handed_out_one_by_one() -> None:
 
 def test_facts_after_a_batch_are_handed_out_with_the_next_one() -> None:
     scene = in_state("Stable", message_max_bytes=2_000)
-    scene.partition.take_facts()
+    scene.partition.gate.take_facts()
     scene.hold = True
     scene.commit("lea", 1, partitions=range(20))
     refuse(scene)
@@ -256,23 +256,23 @@ def test_facts_after_a_batch_are_handed_out_with_the_next_one() -> None:
 
 def test_facts_without_records_are_handed_out_alone_once() -> None:
     scene = in_state("Stable")
-    scene.partition.take_facts()
+    scene.partition.gate.take_facts()
     refuse(scene)
     assert scene.partition.gate.has_facts
-    assert kinds(scene.partition.take_facts()) == [MemberFenced]
-    assert scene.partition.take_facts() == []
+    assert kinds(scene.partition.gate.take_facts()) == [MemberFenced]
+    assert scene.partition.gate.take_facts() == []
     assert not scene.partition.gate.has_facts
 
 
 def test_no_fact_is_handed_out_alone_before_the_records_before_it() -> None:
     scene = in_state("Stable")
-    scene.partition.take_facts()
+    scene.partition.gate.take_facts()
     scene.hold = True
     first = taken(scene, "lea")
     refuse(scene)
-    assert scene.partition.take_facts() == [], "the commit may still fail"
+    assert scene.partition.gate.take_facts() == [], "the commit may still fail"
     scene.partition.written(first)
-    assert kinds(scene.partition.take_facts()) == [MemberFenced]
+    assert kinds(scene.partition.gate.take_facts()) == [MemberFenced]
 
 
 def test_facts_that_are_lost_with_their_records_are_not_handed_out() -> None:
@@ -281,20 +281,20 @@ def test_facts_that_are_lost_with_their_records_are_not_handed_out() -> None:
     refuse(scene)
     scene.commit("lea")
     scene.partition.close()
-    assert scene.partition.take_facts() == []
+    assert scene.partition.gate.take_facts() == []
 
 
 def test_no_more_facts_wait_than_may_and_the_others_are_counted() -> None:
     scene = in_state("Stable")
     gate = scene.partition.gate
-    scene.partition.take_facts()
+    scene.partition.gate.take_facts()
     gate.facts_most = 3
     for _ in range(5):
         refuse(scene)
-    assert kinds(scene.partition.take_facts()) == [MemberFenced] * 3
+    assert kinds(scene.partition.gate.take_facts()) == [MemberFenced] * 3
     assert gate.left_out == {"MemberFenced": 2}
     refuse(scene)
-    assert kinds(scene.partition.take_facts()) == [MemberFenced]
+    assert kinds(scene.partition.gate.take_facts()) == [MemberFenced]
 
 
 def test_facts_with_records_wait_however_many_facts_do() -> None:
@@ -312,13 +312,13 @@ def test_facts_with_records_wait_however_many_facts_do() -> None:
         assert kinds(written.facts).count(kind) == 3
     refuse(scene)
     scene.partition.written(written)
-    assert len(scene.partition.take_facts()) == 1, "there is room again"
+    assert len(scene.partition.gate.take_facts()) == 1, "there is room again"
 
 
 def test_no_fact_waits_if_none_is_stored() -> None:
     scene = in_state("Stable")
     gate = scene.partition.gate
-    scene.partition.take_facts()
+    scene.partition.gate.take_facts()
     gate.facts_most = 0
     refuse(scene)
     assert not gate.has_facts

@@ -127,7 +127,7 @@ def test_unused_groups_leave_no_memory_behind() -> None:
         for number in range(4_000):
             request = join_request(f"{number:05}".ljust(30_000, "x"), session_timeout_ms=1_000_000)
             scene.partition.handle(request, caller, Call("ann", "JoinGroup", 11, 9), at)
-        facts = scene.partition.take_facts()
+        facts = scene.partition.gate.take_facts()
         _, peak = tracemalloc.get_traced_memory()
         del facts, request
         scene.advance(DAY)
