@@ -11,6 +11,7 @@ that would block the event loop for too long. It does not copy records: they are
 buffer.
 """
 
+from functools import partial
 from struct import calcsize, unpack_from
 from struct import error as struct_error
 
@@ -162,10 +163,8 @@ class _DecoderWriter:
         match kind:
             case Fixed():
                 self.fixed(kind.code, target)
-            case Sized():
-                self.sized(kind, target, nullable, label)
-            case ArrayOf():
-                self.array(kind, target, nullable, label)
+            case Sized() | ArrayOf():
+                self.of_length(kind, target, nullable, label)
             case StructOf() if nullable:
                 self.fixed("b", "mark")
                 self.flush()
@@ -224,16 +223,21 @@ class _DecoderWriter:
                         source.line(f"raise too_long({text!r}, n - 1)")
         return "0"
 
-    def sized(self, kind: Sized, target: str, nullable: bool, label: str) -> None:
+    def of_length(self, kind: Sized | ArrayOf, target: str, nullable: bool, label: str) -> None:
+        """Read a length, and what has it; null becomes None where it is allowed."""
         source = self.source
-        null = self.length(kind.code, label if kind.is_text else "")
+        if isinstance(kind, Sized):
+            null = self.length(kind.code, label if kind.is_text else "")
+            read = partial(self.slice, kind, target, label)
+        else:
+            null, read = self.length("i"), partial(self.items, kind.item, target, label)
         if not nullable:
-            self.slice(kind, target, label)
+            read()
             return
         with source.block(f"if n == {null}:"):
             source.line(f"{target} = None")
         with source.block("else:"):
-            self.slice(kind, target, label)
+            read()
 
     def slice(self, kind: Sized, target: str, label: str) -> None:
         source = self.source
@@ -245,17 +249,6 @@ class _DecoderWriter:
         else:
             source.line(f"{target} = buffer[pos:stop]{'.decode()' if kind.is_text else ''}")
         source.line("pos = stop")
-
-    def array(self, kind: ArrayOf, target: str, nullable: bool, label: str) -> None:
-        source = self.source
-        null = self.length("i")
-        if not nullable:
-            self.items(kind.item, target, label)
-            return
-        with source.block(f"if n == {null}:"):
-            source.line(f"{target} = None")
-        with source.block("else:"):
-            self.items(kind.item, target, label)
 
     def items(self, item: WireType, target: str, label: str) -> None:
         source = self.source

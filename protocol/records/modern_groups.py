@@ -41,7 +41,6 @@ class MemberKey:
 
     group: String = ""
     member_id: String = ""
-    """Id of the member."""
 
 
 @struct
@@ -50,7 +49,6 @@ class Topic:
 
     topic_id: Uuid = bytes(16)
     partitions: Array[Int32] = empty()
-    """Its partitions."""
 
 
 @struct
@@ -68,7 +66,6 @@ class ConsumerEpoch:
     """Type 3: a consumer group has this epoch, which rises with each change."""
 
     epoch: Int32 = 0
-    """The epoch."""
 
 
 @message(versions=(0, 0), flexible=0)
@@ -76,7 +73,6 @@ class Epoch:
     """Types 11 and 17: a share or streams group has this epoch, which rises with each change."""
 
     epoch: Int32 = 0
-    """The epoch."""
     metadata_hash: Int64 = 0
     """Hash of the topics that its members subscribe to."""
 
@@ -94,15 +90,10 @@ class ConsumerMember:
     """Type 5: a member of a consumer group."""
 
     instance_id: NullableString = None
-    """`group.instance.id`; null for a dynamic member."""
     rack_id: NullableString = None
-    """Rack of the client."""
     client_id: String = ""
-    """Client id."""
     client_host: String = ""
-    """Address of the client."""
     subscribed_topics: Array[String] = empty()
-    """Names of the topics that it subscribes to."""
     subscribed_regex: NullableString = None
     """Pattern of topics that it subscribes to."""
     rebalance_timeout_ms: Int32 = -1
@@ -116,13 +107,9 @@ class ShareMember:
     """Type 10: a member of a share group."""
 
     rack_id: NullableString = None
-    """Rack of the client."""
     client_id: String = ""
-    """Client id."""
     client_host: String = ""
-    """Address of the client."""
     subscribed_topics: Array[String] = empty()
-    """Names of the topics that it subscribes to."""
 
 
 @struct
@@ -150,13 +137,9 @@ class StreamsMember:
     """Type 19: a member of a streams group."""
 
     instance_id: NullableString = None
-    """`group.instance.id`; null for a dynamic member."""
     rack_id: NullableString = None
-    """Rack of the client."""
     client_id: String = ""
-    """Client id."""
     client_host: String = ""
-    """Address of the client."""
     rebalance_timeout_ms: Int32 = -1
     """How long it may take to give tasks up."""
     topology_epoch: Int32 = 0
@@ -182,11 +165,8 @@ class StreamsTarget:
     """Type 21: what a member of a streams group is to run."""
 
     active: Array[Tasks] = empty()
-    """Active tasks."""
     standby: Array[Tasks] = empty()
-    """Standby tasks."""
     warmup: Array[Tasks] = empty()
-    """Warm-up tasks."""
 
 
 @message(versions=(0, 0), flexible=0)
@@ -194,9 +174,7 @@ class ConsumerCurrent:
     """Type 8: what a member of a consumer group owns now."""
 
     member_epoch: Int32 = 0
-    """The epoch that the member has reached."""
     previous_epoch: Int32 = 0
-    """Its epoch before."""
     state: Int8 = 0
     """0 stable, 1 has partitions to give up, 2 waits for partitions of others, 127 unknown."""
     assigned: Array[Topic] = empty()
@@ -210,9 +188,7 @@ class ShareCurrent:
     """Type 14: what a member of a share group reads now."""
 
     member_epoch: Int32 = 0
-    """The epoch that the member has reached."""
     previous_epoch: Int32 = 0
-    """Its epoch before."""
     state: Int8 = 0
     """0: stable."""
     assigned: Array[Topic] = empty()
@@ -224,17 +200,12 @@ class StreamsCurrent:
     """Type 22: what a member of a streams group runs now."""
 
     member_epoch: Int32 = 0
-    """The epoch that the member has reached."""
     previous_epoch: Int32 = 0
-    """Its epoch before."""
     state: Int8 = 0
     """1 stable, 2 has tasks to give up, 3 waits for tasks of others, 127 unknown."""
     active: Array[Tasks] = empty()
-    """Active tasks."""
     standby: Array[Tasks] = empty()
-    """Standby tasks."""
     warmup: Array[Tasks] = empty()
-    """Warm-up tasks."""
     active_pending: Array[Tasks] = empty()
     """Active tasks that it must give up."""
     standby_pending: Array[Tasks] = empty()
