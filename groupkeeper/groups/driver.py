@@ -88,8 +88,8 @@ class PartitionDriver:
 
     def look(self, group_id: str) -> Slices[View] | None:
         """Describe the group's state; None if it does not exist. See `live_view`."""
-        group = self.peek(group_id)
-        return group and live_view(group, self._partition.deadlines, *self._time())
+        group, deadlines = self.peek(group_id), self._partition.deadlines
+        return None if group is None else live_view(group, deadlines, *self._time())
 
     def silence(self, group: Group) -> Slices[int | None]:
         """See `longest_silence`."""
