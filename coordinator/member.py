@@ -24,7 +24,7 @@ class PendingMember:
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """One member, under the id it holds now."""
+    """A member, under the id it holds now."""
 
     member_id: str
     instance_id: str | None
@@ -61,7 +61,7 @@ class Member:
     gap_ms: int = 0
     """The longest time between two of these since its last commit."""
     longest_gap_ms: int = 0
-    """The same before that, since it joined or was loaded."""
+    """The longest gap before that, since it joined or was loaded."""
 
     @property
     def waits(self) -> bool:

@@ -35,7 +35,7 @@ class TopicPartition:
 
 @message(versions=(0, NEWEST_VERSION), open_ended=True)
 class Subscription:
-    """What a consumer subscribes to. Version 1 adds the partitions it owns (KIP-429), 2 their
+    """The subscription of a consumer. Version 1 adds the partitions it owns (KIP-429), 2 their
     generation (KIP-792), 3 its rack (KIP-881).
     """
 
@@ -55,7 +55,7 @@ class Subscription:
 
 @message(versions=(0, NEWEST_VERSION), open_ended=True)
 class Assignment:
-    """What is assigned to a consumer; the layout is the same in every version."""
+    """The assignment of a consumer; the layout is the same in every version."""
 
     version: Int16 = 0
     """Version of the layout, 0 to 3."""

@@ -23,7 +23,7 @@ class DriverState(StrEnum):
     ACTIVE = "active"
     """Requests are decided."""
     CLOSED = "closed"
-    """It failed, and is claimed and loaded again after increasing pauses, until that works."""
+    """Failed; claimed and loaded again after increasing pauses, until that works."""
     ABSENT = "absent"
     """Another process owns the log. Final until this process is restarted."""
     DRAINING = "draining"

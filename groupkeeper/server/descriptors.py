@@ -1,7 +1,6 @@
 """Shares the file descriptors of the process among connections and logs."""
 
 from contextlib import suppress
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
 
@@ -22,19 +21,13 @@ with suppress(ModuleNotFoundError):  # Windows
     import resource as _resource
 
 
-@dataclass(frozen=True, slots=True)
-class Descriptors:
-    """The shares, in file descriptors."""
-
-    connections: int
-    topic_logs: int
-
-
-def share(limit: int, partitions: int) -> Descriptors:
-    """Return the shares for this limit of open files and this number of group partitions."""
+def share(limit: int, partitions: int) -> tuple[int, int]:
+    """Return the descriptors for connections and for topic logs, for this limit of open files and
+    this number of group partitions.
+    """
     left = limit - RESERVED - PER_PARTITION * partitions
     topic_logs = min(max(left // 4, LEAST), TOPIC_LOGS)
-    return Descriptors(max(left - topic_logs, LEAST), topic_logs)
+    return max(left - topic_logs, LEAST), topic_logs
 
 
 def limit_of_open_files() -> int:

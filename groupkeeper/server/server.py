@@ -130,8 +130,8 @@ class Server:
         self.readers = FactReaders(self.turns, self.metrics.counts)
         self.readers.subscribe("metrics", self.metrics.observe)
         self.readers.subscribe("lines", write_line)
-        self._descriptors = share(
-            limit_of_open_files(), self._settings.offsets_topic_num_partitions
+        self._connections_most, topic_logs = share(
+            limit_of_open_files(), settings.offsets_topic_num_partitions
         )
         topics = self._world.topics or TopicsWorld(
             files=self._world.files,
@@ -139,7 +139,7 @@ class Server:
             repaired=lambda what: _log.warning("topics: repaired", what=what),
             retention=RetentionLines(),
             folders=self.store.folders,
-            open_files_most=self._descriptors.topic_logs,
+            open_files_most=topic_logs,
             wall_ms=self._world.wall_ms,
             cluster_id=self._world.cluster_id,
         )
@@ -311,7 +311,7 @@ class Server:
         connections = ConnectionTable(
             limits,
             self.metrics.connections,
-            most=min(settings.max_connections, self._descriptors.connections),
+            most=min(settings.max_connections, self._connections_most),
             most_per_host=settings.max_connections_per_ip,
             max_idle_s=idle_ms / 1000 if idle_ms >= 0 else inf,
         )

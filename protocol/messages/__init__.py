@@ -73,4 +73,4 @@ MEANINGS: Final[Mapping[str, str]] = {
     "validate_only": "True checks the request and changes nothing.",
     "warmup": "Warm-up tasks.",
 }
-"""What fields of these names mean where no docstring is below them."""
+"""Meanings of fields with these names that have no docstring of their own."""

@@ -50,7 +50,7 @@ class ConsumerGroupHeartbeatRequest:
 
 @struct
 class Assignment:
-    """What a member may consume from now on."""
+    """The partitions that a member may consume from now on."""
 
     topic_partitions: Array[TopicPartitions] = empty()
     """Partitions by topic."""

@@ -19,11 +19,11 @@ class DescribeAclsRequest:
     pattern_type_filter: Int8 = since(1, default=LITERAL)
     """How the name of a rule is meant: literally, as a prefix, or any way."""
     principal_filter: NullableString = ""
-    """Who is allowed or denied something; null for anybody."""
+    """Principal that is allowed or denied something; null for any."""
     host_filter: NullableString = ""
     """From which host; null for any."""
     operation: Int8 = 0
-    """What is allowed or denied."""
+    """Operation that is allowed or denied."""
     permission_type: Int8 = 0
 
 

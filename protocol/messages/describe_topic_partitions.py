@@ -73,7 +73,7 @@ class DescribeTopicPartitionsResponseTopic:
     """Id of the topic; zero if it does not exist."""
     is_internal: Boolean = False
     partitions: Array[DescribeTopicPartitionsResponsePartition] = empty()
-    """Those of its partitions that are on the page."""
+    """Partitions of the topic that are on the page."""
     topic_authorized_operations: Int32 = AUTHORIZED_OPERATIONS_OMITTED
 
 

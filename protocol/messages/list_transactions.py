@@ -36,6 +36,6 @@ class ListTransactionsResponse:
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     unknown_state_filters: Array[String] = empty()
-    """Those of the states asked for that do not exist."""
+    """Requested states that do not exist."""
     transaction_states: Array[TransactionState] = empty()
     """The transactional ids."""
