@@ -43,15 +43,11 @@ _Told = TypeVar("_Told")
 
 async def describe_topics(client: Client, names: Iterable[str] | None = None) -> list[Any]:
     """Return the Metadata rows of topics (None: all) by name, without creating missing ones."""
-    if names is None:
-        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
-        found = (await client.call(request)).topics
-    else:
-        found = []
-        for some in chunks(sorted(set(names)), TOPICS_PER_REQUEST):
-            topics = [MetadataRequestTopic(name=name) for name in some]
-            request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-            found += (await client.call(request)).topics
+    found = []
+    for some in [None] if names is None else chunks(sorted(set(names)), TOPICS_PER_REQUEST):
+        topics = None if some is None else [MetadataRequestTopic(name=name) for name in some]
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        found += (await client.call(request)).topics
     return sorted(found, key=lambda each: each.name)
 
 

@@ -5,7 +5,7 @@ does not lead (see `partitions`), are refused with Kafka's errors; the rest of t
 served. Cluster metadata names all nodes. Source: Kafka's `KafkaApis`, `GroupCoordinatorService`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
 from typing import Any, Final
@@ -52,7 +52,6 @@ class ClusterLayer:
             ApiKey.DESCRIBE_TOPIC_PARTITIONS: partial(self._answered, self._topics),
             ApiKey.DESCRIBE_CLUSTER: partial(self._answered, self._describe_cluster),
             ApiKey.CREATE_TOPICS: self._create_topics,
-            ApiKey.CREATE_PARTITIONS: self._create_partitions,
         }
 
     def take(self, exchange: Exchange, proceed: Proceed) -> None:
@@ -173,14 +172,15 @@ class ClusterLayer:
         return answer
 
     def _create_topics(self, exchange: Exchange, proceed: Proceed) -> None:
-        """Map replicas to the server's single one: all nodes share its data."""
+        """Map the replication factor to the server's single replica: all nodes share its data.
+        Replicas that are assigned by hand are left to the server, which has node 0 only.
+        """
         size = self._cluster.size
         exchange.request = request = copy(exchange.request)
         request.topics = [copy(each) for each in request.topics]
         for each in request.topics:
             if 1 <= each.replication_factor <= size:
                 each.replication_factor = 1
-            each.assignments = self._assigned(each.assignments)
 
         def change(answer: Answer) -> Answer:
             for each in answer.topics:
@@ -193,22 +193,3 @@ class ClusterLayer:
 
         exchange.on_answer(change)
         proceed()
-
-    def _create_partitions(self, exchange: Exchange, proceed: Proceed) -> None:
-        exchange.request = request = copy(exchange.request)
-        request.topics = [copy(each) for each in request.topics]
-        for each in request.topics:
-            each.assignments = self._assigned(each.assignments)
-        proceed()
-
-    def _assigned(self, assignments: Sequence[_Row] | None) -> list[_Row] | None:
-        """Replace valid replica assignments by the server's only node; keep invalid ones."""
-        if assignments is None:
-            return None
-        nodes = range(self._cluster.size)
-        mapped = [copy(each) for each in assignments]
-        for each in mapped:
-            ids = each.broker_ids
-            if ids and len({*ids}) == len(ids) and all(node in nodes for node in ids):
-                each.broker_ids = [0]
-        return mapped
