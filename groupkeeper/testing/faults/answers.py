@@ -7,7 +7,7 @@ response, group, topic or partition). Matched entries are not processed, all oth
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
@@ -129,10 +129,8 @@ class Loading(Effect):
     until_ms: int = field(default=0, init=False, repr=False)
     apis = GROUP_APIS
 
-    def arm(self, rule: Rule) -> Self:
-        armed = copy(self)
-        armed.until_ms = rule.bench.time.now() + int(self.seconds * 1000)
-        return armed
+    def arm(self, rule: Rule) -> None:
+        self.until_ms = rule.bench.time.now() + int(self.seconds * 1000)
 
     def concerns(self, hit: Hit) -> bool:
         return hit.rule.bench.time.now() < self.until_ms
@@ -188,12 +186,10 @@ class StaleMetadata(Effect):
     """The topic rows of that time, by name."""
     apis = (ApiKey.METADATA,)
 
-    def arm(self, rule: Rule) -> Self:
+    def arm(self, rule: Rule) -> None:
         if rule.wanted.partition is not None:
             raise WrongArgument("stale_metadata() applies to whole topics: leave out partition=")
-        armed = copy(self)
-        armed.then = {topic.name: topic for topic in rule.bench.described_topics()}
-        return armed
+        self.then = {topic.name: topic for topic in rule.bench.described_topics()}
 
     def apply(self, hit: Hit) -> None:
         split = _split(hit, ErrorCode.NONE)

@@ -1,7 +1,6 @@
 """Effects that crash the broker or fill its disk."""
 
 from dataclasses import dataclass
-from typing import Self
 
 from groupkeeper.testing.faults.rules import Effect, Hit, Rule
 from groupkeeper.testing.faults.streams import Drop
@@ -28,9 +27,8 @@ class DiskFull(Effect):
 
     apis = ()
 
-    def arm(self, rule: Rule) -> Self:
+    def arm(self, rule: Rule) -> None:
         rule.bench.disk_full += (rule.hit,)
-        return self
 
     def disarm(self, rule: Rule) -> None:
         bench = rule.bench

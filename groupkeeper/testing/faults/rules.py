@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
+from copy import copy
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import partial
@@ -79,11 +80,10 @@ class Effect:
         name = re.sub("(?!^)([A-Z])", r"_\1", type(self).__name__).lower()
         return f"{name}({', '.join(words)})"
 
-    def arm(self, rule: "Rule") -> Self:
-        """Called when a rule is made; returns an effect with state for this rule. On the caller's
-        thread; may wait for the broker. Raises WrongArgument and BrokerDown.
+    def arm(self, rule: "Rule") -> None:
+        """Called when a rule is made, on the rule's own copy of the effect. On the caller's thread;
+        may wait for the broker. Raises WrongArgument and BrokerDown.
         """
-        return self
 
     def disarm(self, rule: "Rule") -> None:
         """Called when the rule is removed. On the caller's thread."""
@@ -152,7 +152,8 @@ class Rule:
         self._matched = self._begun = self._hits = 0
         self._changed = threading.RLock()  # reentrant: a signal handler may wait, too
         self._waiting: list[tuple[int, Future[None]]] = []
-        self.effect = effect.arm(self)
+        self.effect = copy(effect)
+        self.effect.arm(self)
 
     def __repr__(self) -> str:
         words = (f"{name}={value!r}" for name, value in self._when.items())

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from groupkeeper.connections.call import Call, encode
 from groupkeeper.coordinator.caller import Link
@@ -142,10 +142,8 @@ class Damaged(Effect):
     count: int = 3
     random: Random = field(default_factory=Random, init=False, repr=False)
 
-    def arm(self, rule: Rule) -> Self:
-        armed = copy(self)
-        armed.random = Random(self.seed)  # noqa: S311  # reproducible
-        return armed
+    def arm(self, rule: Rule) -> None:
+        self.random = Random(self.seed)  # noqa: S311  # reproducible
 
     def apply(self, hit: Hit) -> None:
         def send(call: Call, frame: bytes) -> None:
@@ -194,8 +192,8 @@ class HoldJoins(Effect):
     )
     """The held JoinGroup of each connection; at most one."""
 
-    def arm(self, rule: Rule) -> Self:
-        return type(self)()
+    def arm(self, rule: Rule) -> None:
+        self.held = {}
 
     def apply(self, hit: Hit) -> None:
         self.held[hit.exchange.caller.peer.link] = asyncio.get_running_loop(), hit.proceed
