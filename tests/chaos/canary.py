@@ -14,15 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from tests.chaos.wire import Client
 from tests.support.consumer import Member
+from tests.support.requests import batch_request, create_request, records_request
 from tests.support.wire import Address
 from tests.topics.scene import batch
 
@@ -97,8 +91,7 @@ def canary(pipe: Connection, address: Address, pid: int) -> None:
 def bystander(pipe: Connection, address: Address, pid: int) -> None:
     client = Client(address, SOURCE, PATIENCE_SECONDS)
     member = Member(client, "bystander", session_ms=SESSION_MS).settle()
-    topic = CreatableTopic(name="bystander", num_partitions=1, replication_factor=1)
-    client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
+    client.call(4, create_request("bystander"))
     steps = Bystander(member)
     for _ in range(3):  # codecs are compiled and files opened before anybody measures
         steps()
@@ -125,26 +118,13 @@ class Bystander:
         return f"OffsetCommit: error {error}" if error else ""
 
     def _produce(self) -> str:
-        data = PartitionProduceData(index=0, records=batch(f"record {self._count}"))
-        request = ProduceRequest(
-            acks=-1,
-            timeout_ms=10_000,
-            topic_data=[TopicProduceData(name="bystander", partition_data=[data])],
-        )
+        request = batch_request("bystander", 0, batch(f"record {self._count}"))
         answer = self._client.call(7, request).responses[0].partition_responses[0]
         self._offset = answer.base_offset
         return f"Produce: error {answer.error_code}" if answer.error_code else ""
 
     def _fetch(self) -> str:
-        place = FetchPartition(
-            partition=0, fetch_offset=self._offset, partition_max_bytes=1_000_000
-        )
-        request = FetchRequest(
-            max_wait_ms=0,
-            min_bytes=1,
-            max_bytes=1_000_000,
-            topics=[FetchTopic(topic="bystander", partitions=[place])],
-        )
+        request = records_request("bystander", 0, self._offset)
         answer = self._client.call(11, request).responses[0].partitions[0]
         if answer.error_code:
             return f"Fetch: error {answer.error_code}"

@@ -10,12 +10,11 @@ from typing import Any
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.fuzz.life import Finding, Life
 from tests.simulation.cluster import ADDRESS
 from tests.simulation.consumer import Wire
 from tests.support.consumer import RETRY, Membership, subscription
-from tests.support.requests import codes_of, fetch_request
+from tests.support.requests import codes_of, create_request, fetch_request
 
 GROUP, TOPIC = "bystander", "quiet"
 SESSION_MS = 1_800_000
@@ -44,10 +43,7 @@ class Bystander(Membership):
         self._expect(synced.error_code, "sync")
 
     def make_topics(self, names: Sequence[str]) -> None:
-        topics = [
-            CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names
-        ]
-        self.call(4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+        self.call(4, create_request(*names, partitions=2))
 
     def check(self) -> None:
         """Beat, commit one further, read it back. On a broken disk it may be told to wait."""

@@ -15,11 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from tests.chaos.damage.truth import Group, Place, Stored
 from tests.chaos.wire import Client
 from tests.clients.libraries import Library
@@ -30,6 +25,7 @@ from tests.suites.process import missing
 from tests.suites.run import PLACE as SUITES
 from tests.suites.suite import SuiteError
 from tests.support.consumer import Member
+from tests.support.requests import batch_request
 from tests.support.wire import Address
 from tests.topics.scene import NOW, batch
 
@@ -300,12 +296,7 @@ class Producer(Committer):
         number = next(self._numbers)
         place = PLACES[number % PARTITIONS]
         value, timestamp = f"value {number}", NOW + number
-        data = PartitionProduceData(index=place[1], records=batch(value, timestamp=timestamp))
-        request = ProduceRequest(
-            acks=-1,
-            timeout_ms=5_000,
-            topic_data=[TopicProduceData(name=place[0], partition_data=[data])],
-        )
+        request = batch_request(*place, batch(value, timestamp=timestamp))
         answer = self._client.call(7, request).responses[0].partition_responses[0]
         if answer.error_code:
             raise OSError(ErrorCode(answer.error_code).name)

@@ -13,7 +13,6 @@ from random import Random
 from statistics import median
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from tests.chaos.damage.truth import Group, Look, Loss, Truth, look
@@ -34,7 +33,7 @@ from tests.kills.crowd import (
 from tests.kills.ledger import Ledger
 from tests.kills.once import ONCE, Once
 from tests.support.process import Server
-from tests.support.requests import heartbeat
+from tests.support.requests import create_request, heartbeat
 
 OFFSETS_PARTITIONS = 12
 """So few that each has groups that commit all the time, whose commits roll and compact its log."""
@@ -179,8 +178,7 @@ class _Run:
 
     def _create_topic(self) -> None:
         client = Client(self._address)
-        topic = CreatableTopic(name=TOPIC, num_partitions=PARTITIONS, replication_factor=1)
-        answer = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=5_000))
+        answer = client.call(4, create_request(TOPIC, partitions=PARTITIONS))
         assert answer.topics[0].error_code == 0, answer
         answer = client.call(10, MetadataRequest(topics=None))
         topics = {each.name: (each.topic_id, len(each.partitions)) for each in answer.topics}

@@ -12,19 +12,9 @@ from typing import Any
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
-from groupkeeper.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.simulation.consumer import TOPIC, Wire
 from tests.support.consumer import RETRY
+from tests.support.requests import commit_request, fetch_request, offset_delete_request
 from tests.support.virtual_loop import Address, VirtualLoop
 
 GROUPS = 9
@@ -42,7 +32,6 @@ class Clerk:
     loop: VirtualLoop
     address: Address
     heard: Callable[[], None]
-    pause_s: tuple[float, float] = (1.0, 6.0)
     promised: dict[str, Offsets] = field(default_factory=dict)
     looks: int = 0
     deletions: int = 0
@@ -51,7 +40,7 @@ class Clerk:
     async def run(self) -> None:
         """Work until cancelled: what was begun is repeated until it is answered."""
         while True:
-            await asyncio.sleep(self.loop.random.uniform(*self.pause_s))
+            await asyncio.sleep(self.loop.random.uniform(1.0, 6.0))
             group_id = f"clerk-{self.loop.random.randrange(GROUPS)}"
             work = self.loop.random.choice(
                 [self._set, self._set, self._set, self._clear, self._drop]
@@ -77,20 +66,16 @@ class Clerk:
 
     async def _set(self, group_id: str, partition: int) -> bool:
         offset, note = int(self.loop.time() * 1000), f"by hand at {self.loop.time():.0f} s"
-        row = OffsetCommitRequestPartition(
-            partition_index=partition, committed_offset=offset, committed_metadata=note
-        )
-        topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=[row])]
-        reply = await self.call(8, OffsetCommitRequest(group_id=group_id, topics=topics))
+        request = commit_request({(TOPIC, partition): offset}, group_id)
+        request.topics[0].partitions[0].committed_metadata = note
+        reply = await self.call(8, request)
         if not _done(reply.topics[0].partitions[0].error_code, {ErrorCode.NONE}):
             return False
         self.promised.setdefault(group_id, {})[partition] = offset, note
         return True
 
     async def _clear(self, group_id: str, partition: int) -> bool:
-        row = OffsetDeleteRequestPartition(partition_index=partition)
-        topics = [OffsetDeleteRequestTopic(name=TOPIC, partitions=[row])]
-        reply = await self.call(0, OffsetDeleteRequest(group_id=group_id, topics=topics))
+        reply = await self.call(0, offset_delete_request([(TOPIC, partition)], group_id))
         if not _done(reply.error_code, GONE):
             return False
         self.deletions += 1
@@ -107,8 +92,7 @@ class Clerk:
         return True
 
     async def _look(self, group_id: str, _: int) -> bool:
-        asked = [OffsetFetchRequestGroup(group_id=group_id, topics=None)]
-        [group] = (await self.call(8, OffsetFetchRequest(groups=asked))).groups
+        [group] = (await self.call(8, fetch_request(group_id))).groups
         if not _done(group.error_code, {ErrorCode.NONE}):
             return False
         found = {

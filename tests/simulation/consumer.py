@@ -61,22 +61,12 @@ class Consumer(Membership):
     """One member, as long as its task runs."""
 
     def __init__(
-        self,
-        loop: VirtualLoop,
-        address: Address,
-        name: str,
-        instance_id: str | None = None,
-        *,
-        group_id: str = "billing",
-        partitions: int = PARTITIONS,
-        session_ms: int = 10_000,
+        self, loop: VirtualLoop, address: Address, name: str, instance_id: str | None = None
     ) -> None:
-        """`partitions`: of the topic."""
-        super().__init__(group_id, instance_id, session_ms, 30_000, metadata=subscription(TOPIC))
+        super().__init__("billing", instance_id, rebalance_ms=30_000, metadata=subscription(TOPIC))
         self.loop = loop
         self.address = address
         self.name = name
-        self.partitions = partitions
         self.assignment: list[int] = []
         self.acknowledged: dict[int, int] = {}
         self.wire: Wire | None = None
@@ -120,7 +110,7 @@ class Consumer(Membership):
         if joined.error_code:
             self.heed(joined.error_code)
             return False
-        plan = dealt(sorted(self.take_join(joined)), TOPIC, self.partitions, version=0)
+        plan = dealt(sorted(self.take_join(joined)), TOPIC, PARTITIONS, version=0)
         request = self.sync_request(plan)
         self.generation = -1  # until the assignment is there
         synced = await self.call(5, request)

@@ -18,7 +18,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 from unittest.mock import patch
 
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.server.server import Server
 from groupkeeper.storage.log.limits import Limits
@@ -32,6 +31,7 @@ from tests.simulation.producer import CONFIGS, EVENTS, Producer
 from tests.simulation.tally import STARTED, Tally
 from tests.support.accounts import check_accounts
 from tests.support.fake_files import Crash
+from tests.support.requests import create_request
 from tests.support.virtual_loop import VirtualLoop
 
 HOUR_S = 3600.0
@@ -47,6 +47,10 @@ LONGEST_TOMBSTONE_MS = TOMBSTONES_MS + SEGMENT_MS + 90_000
 """They wait for their segment to roll, and for two compactions, of which a crash puts off some; in
 the log of the members, which is compacted every minute.
 """
+FACTOR = 3
+"""Closed segments take at most so many times the live data, when they are compacted."""
+FRESH_BYTES = 6 * SEGMENT_BYTES
+"""What the cleaner has not seen yet, or has not finished for crashes, and tombstones."""
 SETTINGS = {
     "offsets.topic.num.partitions": LOGS,
     "offsets.topic.segment.bytes": SEGMENT_BYTES,
@@ -172,8 +176,7 @@ class Hour:
     async def _create_topic(self) -> None:
         wire = Wire("admin")
         self.loop.dial(ADDRESS, wire)
-        topic = CreatableTopic(name=TOPIC, num_partitions=PARTITIONS, replication_factor=1)
-        reply = await wire.call(5, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+        reply = await wire.call(5, create_request(TOPIC, partitions=PARTITIONS))
         assert reply.topics[0].error_code == 0
 
     def _join(self, name: str) -> None:
@@ -212,6 +215,8 @@ class Hour:
         disk = self.machine.disk
         logs = self.ledger.settle(disk)
         now = START_OF_TIME_MS + int(self.loop.time() * 1000)
+        closed = sum(segment.size for log in logs for segment, _ in log.finished)
+        assert closed <= FACTOR * self.ledger.live_bytes() + FRESH_BYTES, "the disk fills"
         self.ledger.check_tombstones(logs, now - TOMBSTONES_MS)
         oldest = self.ledger.oldest_tombstone(logs[BUSY])
         assert oldest is None or oldest > now - LONGEST_TOMBSTONE_MS, "a tombstone is kept for good"

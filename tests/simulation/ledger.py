@@ -103,12 +103,10 @@ class Ledger:
             self._states[name] = of_records(self._newest[name])
         return self._states[name]
 
-    def live_bytes(self, record_bytes: int) -> int:
-        """The newest record of each key that was not deleted; `record_bytes` are beside key and
-        value.
-        """
+    def live_bytes(self) -> int:
+        """Keys and values of the newest record of each key that was not deleted."""
         return sum(
-            record_bytes + len(key) + len(value)
+            len(key) + len(value)
             for newest in self._newest.values()
             for key, value in newest.items()
         )

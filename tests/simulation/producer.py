@@ -12,26 +12,11 @@ from typing import Any, NamedTuple
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
-from groupkeeper.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from groupkeeper.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from groupkeeper.protocol.record_batch import decode_records, encode_batch, iter_batches
 from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS
 from tests.simulation.consumer import Wire
 from tests.support.consumer import RETRY
+from tests.support.requests import batch_request, create_request, list_request, records_request
 from tests.support.virtual_loop import VirtualLoop
 
 PAUSE_S = (1.0, 5.0)
@@ -104,16 +89,9 @@ class Producer:
         return await self._wire.call(version, request)
 
     async def _create(self) -> None:
-        topics = [
-            CreatableTopic(
-                name=name,
-                num_partitions=1,
-                replication_factor=1,
-                configs=[CreatableTopicConfig(name=k, value=v) for k, v in configs.items()],
-            )
-            for name, configs in CONFIGS.items()
-        ]
-        made = await self.call(5, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+        request, more = (create_request(name, **configs) for name, configs in CONFIGS.items())
+        request.topics += more.topics
+        made = await self.call(5, request)
         assert not any(topic.error_code for topic in made.topics), made
 
     async def _produce(self, topic: str) -> None:
@@ -123,9 +101,7 @@ class Producer:
             (b"key %d" % chance.randrange(KEYS), None if chance.random() < 0.2 else b"%d" % at_ms)
             for _ in range(chance.randint(1, 3))
         ]
-        data = PartitionProduceData(index=0, records=encode_batch(0, -1, at_ms, self._sent))
-        wanted = TopicProduceData(name=topic, partition_data=[data])
-        request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[wanted])
+        request = batch_request(topic, 0, encode_batch(0, -1, at_ms, self._sent))
         [done] = (await self.call(9, request)).responses[0].partition_responses
         _check(done.error_code)
         self.written[topic] += [
@@ -166,17 +142,14 @@ class Producer:
         self.looks += 1
 
     async def _first(self, topic: str) -> int:
-        part = ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
-        wanted = [ListOffsetsTopic(name=topic, partitions=[part])]
-        [found] = (await self.call(5, ListOffsetsRequest(topics=wanted))).topics[0].partitions
+        request = list_request(topic, 0, EARLIEST)
+        [found] = (await self.call(5, request)).topics[0].partitions
         _check(found.error_code)
         return int(found.offset)
 
     async def _fetch(self, topic: str, offset: int) -> Any:
-        part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
-        wanted = [FetchTopic(topic=topic, partitions=[part])]
-        request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=wanted)
-        [found] = (await self.call(11, request)).responses[0].partitions
+        answer = await self.call(11, records_request(topic, 0, offset))
+        [found] = answer.responses[0].partitions
         return found
 
     def _settle(self, topic: str, found: list[Row], end: int) -> None:

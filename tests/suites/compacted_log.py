@@ -12,24 +12,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from groupkeeper.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
-from groupkeeper.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.recovery.manifest import ManifestFile
 from tests.suites.suite import SuiteError
 from tests.support.consumer import Member
 from tests.support.process import Server
 from tests.support.raw_batches import Kind, Written, raw_batch
-from tests.support.requests import codes_of, commit_request, offset_delete_request
+from tests.support.requests import (
+    batch_request,
+    codes_of,
+    commit_request,
+    create_request,
+    offset_delete_request,
+)
 from tests.support.wire import Client, connect
 
 SETTINGS = {
@@ -45,7 +41,6 @@ READ = "orders"
 """Offsets of it are committed."""
 TOPIC = "places"
 """It is compacted."""
-CONFIGS = {"cleanup.policy": "compact"}
 GZIP = 1
 ROUNDS = 30
 COMPACTED_SECONDS = 120.0
@@ -68,13 +63,11 @@ def make(folder: Path) -> Path:
 
 
 def _fill(client: Client) -> None:
-    config = [CreatableTopicConfig(name=key, value=value) for key, value in CONFIGS.items()]
-    topics = [
-        CreatableTopic(name=READ, num_partitions=9, replication_factor=1),
-        CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1, configs=config),
-    ]
-    made = client.call(4, CreateTopicsRequest(topics=topics, timeout_ms=5_000))
-    _good(each.error_code for each in made.topics)
+    for request in (
+        create_request(READ, partitions=9),
+        create_request(TOPIC, cleanup_policy="compact"),
+    ):
+        _good([client.call(4, request).topics[0].error_code])
     for number in range(ROUNDS):
         for group in ("one", "two", "three", "four"):
             _commit(client, group, number)
@@ -99,9 +92,7 @@ def _produce(client: Client, number: int) -> None:
     value = None if number % 5 == 0 else b"somewhere"
     records = [Written(b"key %d" % key, value) for key in range(number % 4, 6)]
     data = raw_batch(0, records, Kind(codec=GZIP if number % 3 == 0 else 0))
-    parts = [PartitionProduceData(index=0, records=data)]
-    topics = [TopicProduceData(name=TOPIC, partition_data=parts)]
-    answer = client.call(7, ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=topics))
+    answer = client.call(7, batch_request(TOPIC, 0, data))
     _good([answer.responses[0].partition_responses[0].error_code])
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from groupkeeper.protocol.embedded import decode_assignment
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
-from groupkeeper.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.parity.brokers import NEWEST
 from tests.suites.checks import wait_for
 from tests.suites.kafka_broker import OFFSETS, MovingKafka
 from tests.suites.kafka_scene import DELETED, LIVING, TRANSACTIONAL, WITHOUT_MEMBERS, Scene
+from tests.support.requests import fetch_request
 from tests.support.wire import Client, connect
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "kafka-compacted-offsets"
@@ -54,8 +54,7 @@ def make() -> None:
 def _said(client: Client) -> dict[str, Any]:  # Any: JSON
     groups = [*WITHOUT_MEMBERS, *LIVING, TRANSACTIONAL]
     described = client.call(5, DescribeGroupsRequest(groups=groups)).groups
-    asked = [OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
-    fetched = client.call(8, OffsetFetchRequest(groups=asked)).groups
+    fetched = client.call(8, fetch_request(*groups)).groups
     return {
         "broker": f"Apache Kafka {NEWEST}",
         "groups": [_group(group) for group in described],

@@ -6,30 +6,19 @@ from random import Random
 from typing import Any
 
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
-from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
-from groupkeeper.protocol.messages.list_offsets import (
-    EARLIEST_TIMESTAMP,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
+from groupkeeper.protocol.messages.list_offsets import EARLIEST_TIMESTAMP
 from groupkeeper.protocol.messages.metadata import MetadataRequest
-from groupkeeper.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
-from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.repair.logs import target_of
 from groupkeeper.repair.survey import Survey, survey
 from groupkeeper.repair.writing import Wishes, write
 from groupkeeper.storage.locks import NodeLocks
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.recovery.opening import open_log
-from tests.support.batches import offsets_of
+from tests.support.batches import TIME, offsets_of
 from tests.support.cleaned import compact_log
 from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.requests import list_request, produce_request, records_request
 from tests.support.served import Served, settle
 from tests.support.stored import cut_file, write_file
 
@@ -84,11 +73,7 @@ def commit_late(served: Served, offset: int) -> None:
 
 
 def produce(client: Any, topic: str, partition: int, value: bytes) -> None:
-    records = encode_batch(0, -1, 1_700_000_000_000, [(None, value)])
-    data = PartitionProduceData(index=partition, records=records)
-    request = ProduceRequest(
-        acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
-    )
+    request = produce_request(topic, partition, value, time=TIME)
     answer = client.call(9, request).responses[0].partition_responses[0]
     assert answer.error_code == 0, answer
 
@@ -128,14 +113,7 @@ def fetched(client: Any, topic: str, index: int) -> list[int]:
     offsets: list[int] = []
     at = first_offset(client, topic, index)
     while True:
-        part = FetchPartition(partition=index, fetch_offset=at, partition_max_bytes=1 << 20)
-        request = FetchRequest(
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=1 << 20,
-            topics=[FetchTopic(topic=topic, partitions=[part])],
-        )
-        [found] = client.call(11, request).responses[0].partitions
+        [found] = client.call(11, records_request(topic, index, at)).responses[0].partitions
         assert found.error_code == 0, found
         more = [offset for offset in offsets_of(found.records or b"") if offset >= at]
         if not more:
@@ -145,8 +123,7 @@ def fetched(client: Any, topic: str, index: int) -> list[int]:
 
 
 def first_offset(client: Any, topic: str, index: int) -> int:
-    wanted = ListOffsetsPartition(partition_index=index, timestamp=EARLIEST_TIMESTAMP)
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
+    request = list_request(topic, index, EARLIEST_TIMESTAMP)
     [found] = client.call(1, request).topics[0].partitions
     assert found.error_code == 0, found
     return int(found.offset)

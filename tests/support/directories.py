@@ -9,25 +9,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
-from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
 from groupkeeper.protocol.messages.metadata import MetadataRequest
-from groupkeeper.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
-from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.topics.names import EVENT_TOPIC
-from tests.support.batches import values_of
+from tests.support.batches import TIME, values_of
 from tests.support.fake_files import FakeDisk, FakeFiles, parent
+from tests.support.requests import (
+    create_request,
+    delete_topic_request,
+    produce_request,
+    records_request,
+)
 from tests.support.served import Client, Served, settle
 
 DATA = "data"
@@ -39,13 +36,11 @@ GROUPS = ("billing", "orders-readers", "reports")
 def live(served: Served) -> None:
     """Groups with and without members, topics with records, one with a config, one deleted."""
     client = served.client()
-    made = [CreatableTopic(name="gone", num_partitions=2, replication_factor=1)]
-    client.call(4, CreateTopicsRequest(topics=made, timeout_ms=1000))
+    client.call(4, create_request("gone", partitions=2))
     setting = AlterableConfig(name="retention.ms", config_operation=0, value="86400000")
     resource = AlterConfigsResource(resource_type=2, resource_name="orders", configs=[setting])
     client.call(1, IncrementalAlterConfigsRequest(resources=[resource]))
-    gone = DeleteTopicsRequest(topics=[DeleteTopicState(name="gone")], timeout_ms=1000)
-    client.call(6, gone)
+    client.call(6, delete_topic_request("gone"))
     member_id, generation = settle(client, "orders-readers", group_instance_id="reader-1")
     member = {"member_id": member_id, "generation": generation}
     assert client.commit(7, "orders-readers", **member) == 0
@@ -66,19 +61,13 @@ def live_on(served: Served) -> None:
 
 def _produce(client: Client, *values: bytes) -> None:
     at = _orders(client)[1]
-    records = encode_batch(0, -1, 1_700_000_000_000, [(None, value) for value in values])
-    data = PartitionProduceData(index=0, records=records)
-    topic = TopicProduceData(name="orders", partition_data=[data])
-    produced = client.call(9, ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]))
+    produced = client.call(9, produce_request("orders", 0, *values, time=TIME))
     assert produced.responses[0].partition_responses[0].base_offset == at
 
 
 def _orders(client: Client) -> tuple[list[str], int]:
     """What is in partition 0 of `orders`, and its next offset."""
-    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
-    wanted = FetchTopic(topic="orders", partitions=[part])
-    request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=[wanted])
-    [found] = client.call(11, request).responses[0].partitions
+    [found] = client.call(11, records_request("orders", 0)).responses[0].partitions
     return [value.decode() for value in values_of(found.records or b"")], found.high_watermark
 
 

@@ -2,13 +2,18 @@
 
 from typing import Any
 
-from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
+from groupkeeper.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from groupkeeper.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -17,6 +22,11 @@ from groupkeeper.protocol.messages.incremental_alter_configs import (
 )
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from groupkeeper.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -151,13 +161,48 @@ def delete_topic_request(name: str) -> DeleteTopicsRequest:
     return DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000)
 
 
-def produce_request(topic: str, partition: int, *values: bytes) -> ProduceRequest:
-    """One batch of records without keys."""
-    batch = encode_batch(0, -1, 0, [(None, value) for value in values])
+def create_request(*names: str, partitions: int = 1, **configs: str) -> CreateTopicsRequest:
+    """Topics with the same number of partitions and the same configs; `_` stands for `.` in keys of
+    configs.
+    """
+    settings = [
+        CreatableTopicConfig(name=key.replace("_", "."), value=value)
+        for key, value in configs.items()
+    ]
+    topics = [
+        CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
+        for name in names
+    ]
+    return CreateTopicsRequest(topics=topics, timeout_ms=30_000)
+
+
+def batch_request(topic: str, partition: int, batch: bytes) -> ProduceRequest:
+    """One batch, which has to be acknowledged."""
     data = PartitionProduceData(index=partition, records=batch)
     return ProduceRequest(
-        acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+        acks=-1, timeout_ms=30_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
     )
+
+
+def produce_request(topic: str, partition: int, *values: bytes, time: int = 0) -> ProduceRequest:
+    """One batch of records without keys."""
+    batch = encode_batch(0, -1, time, [(None, value) for value in values])
+    return batch_request(topic, partition, batch)
+
+
+def records_request(
+    topic: str, partition: int, offset: int = 0, max_bytes: int = 1 << 20
+) -> FetchRequest:
+    """Fetch of what is there of one partition, without waiting for more."""
+    place = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+    topics = [FetchTopic(topic=topic, partitions=[place])]
+    return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=max_bytes, topics=topics)
+
+
+def list_request(topic: str, partition: int, timestamp: int) -> ListOffsetsRequest:
+    """The first offset of one partition from this time on, or of a special timestamp."""
+    place = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+    return ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[place])])
 
 
 def delete_records_request(topic: str, partition: int, offset: int) -> DeleteRecordsRequest:

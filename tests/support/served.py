@@ -20,7 +20,6 @@ from groupkeeper.groups.embedded_log import EmbeddedLog
 from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.observe.pages import pages
 from groupkeeper.protocol.message import Message
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.server.server import Server
 from groupkeeper.storage.errors import LockLost
@@ -30,6 +29,7 @@ from tests.support.accounts import check_accounts
 from tests.support.requests import (
     Places,
     commit_request,
+    create_request,
     fetch_request,
     heartbeat,
     join_request,
@@ -150,11 +150,7 @@ class Served:
             self._make_topics()
 
     def _make_topics(self) -> None:
-        topics = [
-            CreatableTopic(name=name, num_partitions=6, replication_factor=1)
-            for name in ("orders", "payments")
-        ]
-        self.client().call(4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+        self.client().call(4, create_request("orders", "payments", partitions=6))
 
     @property
     def server(self) -> Server:

@@ -5,11 +5,10 @@ import socket
 import time
 
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
-from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.chaos.attacks.support import fetch_page, produce, store, topics
 from tests.chaos.target import BUDGET_MIB, MIB, Attack, Limits, Steps, Target, check
 from tests.chaos.wire import Client, bound, closed_within, dial
-from tests.support.requests import heartbeat, join_request, sync_request
+from tests.support.requests import heartbeat, join_request, records_request, sync_request
 from tests.support.wire import frame
 from tests.topics.scene import batch
 
@@ -159,9 +158,7 @@ def _eight_megabytes(target: Target) -> bytes:
     """A topic of 8 MB; the request that fetches all of it."""
     topics(target, ["large"])
     store(target, "large", [batch("v" * 1_000_000)] * 8)
-    place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=8_400_000)
-    topic = FetchTopic(topic="large", partitions=[place])
-    return frame(11, FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=8_400_000, topics=[topic]))
+    return frame(11, records_request("large", 0, max_bytes=8_400_000))
 
 
 def unread_answers(target: Target) -> Steps:

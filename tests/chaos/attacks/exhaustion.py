@@ -2,8 +2,6 @@
 
 import time
 
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -13,7 +11,7 @@ from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequ
 from tests.chaos.attacks.support import deliver, names, outcome, produce, topics
 from tests.chaos.target import BUDGET_MIB, MIB, Attack, Limits, Steps, Target, check
 from tests.chaos.wire import ATTACKER, Client, Stream, ask_all, dial, pump
-from tests.support.requests import join_request, sync_request
+from tests.support.requests import create_request, join_request, records_request, sync_request
 from tests.support.wire import frame
 from tests.topics.scene import batch
 
@@ -70,13 +68,8 @@ def sessions_together(target: Target) -> Steps:
 
 def waiting_fetches(target: Target) -> Steps:
     topics(target, ["t"])
-    place = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000_000)
-    request = FetchRequest(
-        max_wait_ms=60_000,
-        min_bytes=1,
-        max_bytes=1_000_000,
-        topics=[FetchTopic(topic="t", partitions=[place])],
-    )
+    request = records_request("t", 0)
+    request.max_wait_ms, request.min_bytes = 60_000, 1
     streams = [Stream(dial(target.kafka), frame(11, request), 1) for _ in range(1_000)]
     pump(streams, 2.0)
     yield
@@ -103,8 +96,7 @@ def auto_create(target: Target) -> Steps:
 def million_partitions(target: Target) -> Steps:
     client = Client(target.kafka)
     yield
-    topic = CreatableTopic(name="t", num_partitions=1_000_000, replication_factor=1)
-    answer = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
+    answer = client.call(4, create_request("t", partitions=1_000_000))
     check(answer.topics[0].error_code != 0, "created")
     return f"error {answer.topics[0].error_code}"
 

@@ -4,11 +4,11 @@ import threading
 import time
 from urllib.request import urlopen
 
-from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.chaos.attacks.support import outcome, produce, store, topics
 from tests.chaos.disk.slow_disk import Rule, loop_calls, slow_down
 from tests.chaos.target import Attack, Limits, Steps, Target, check
 from tests.chaos.wire import Client, Stream, dial, pump
+from tests.support.requests import records_request
 from tests.support.wire import frame
 from tests.topics.scene import batch
 
@@ -22,16 +22,6 @@ SLOW: list[Rule] = [
 SECONDS = 8.0
 
 
-def _fetch(topic: str, partition: int = 0) -> FetchRequest:
-    place = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1_000_000)
-    return FetchRequest(
-        max_wait_ms=0,
-        min_bytes=0,
-        max_bytes=1_000_000,
-        topics=[FetchTopic(topic=topic, partitions=[place])],
-    )
-
-
 def slow_topic_disk(target: Target) -> Steps:
     """Producers and consumers of a topic whose files are slow, and readers of internal topics."""
     topics(target, ["slow"])
@@ -43,9 +33,9 @@ def slow_topic_disk(target: Target) -> Steps:
     streams = [
         Stream(dial(target.kafka), frame(7, produce("slow", batch("v"))) * 2, 2),
         Stream(dial(target.kafka), frame(7, produce("slow", batch("w"))) * 2, 2),
-        Stream(dial(target.kafka), frame(11, _fetch("slow")) * 3, 3),
+        Stream(dial(target.kafka), frame(11, records_request("slow", 0)) * 3, 3),
         *(
-            Stream(dial(target.kafka), frame(11, _fetch("__consumer_offsets", n)), 1)
+            Stream(dial(target.kafka), frame(11, records_request("__consumer_offsets", n)), 1)
             for n in (0, 1)
         ),
     ]

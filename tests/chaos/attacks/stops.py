@@ -13,14 +13,13 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.server.stopping import STOP_S
 from tests.chaos.altered import program
 from tests.chaos.attacks.support import names
 from tests.chaos.preload import NEVER_MS, SYNCS, Slow, build, slowed
 from tests.chaos.target import Attack, Limits, Steps, Target, check
 from tests.support.process import PROGRAM, Process, assigned, tail
-from tests.support.requests import codes_of, commit_request, fetch_request
+from tests.support.requests import codes_of, commit_request, create_request, fetch_request
 from tests.support.wire import Address, Client, connect
 
 FAMILY = "stops"
@@ -85,8 +84,7 @@ def _folder(target: Target) -> Path:
 
 
 def _topic(client: Client) -> None:
-    topic = CreatableTopic(name="orders", num_partitions=1, replication_factor=1)
-    answer = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
+    answer = client.call(4, create_request("orders"))
     assert answer.topics[0].error_code == 0
 
 

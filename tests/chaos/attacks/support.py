@@ -3,14 +3,12 @@
 import contextlib
 import http.client
 import struct
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from crc32c import crc32c
 
 from groupkeeper.protocol.message import Message, key_of
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -19,7 +17,7 @@ from groupkeeper.protocol.messages.produce import (
 from tests.chaos.target import MIB, Target, check
 from tests.chaos.wire import Client, Stream, ask_all, dial, pump
 from tests.support.codecs import response_decoder
-from tests.support.requests import commit_request, join_request, sync_request
+from tests.support.requests import commit_request, create_request, join_request, sync_request
 from tests.support.wire import frame
 
 FITTING = 4 * MIB - 4096
@@ -36,11 +34,8 @@ def topics(target: Target, names: Sequence[str], partitions: int = 1) -> None:
     at_once = max(1, min(TOPICS_AT_ONCE, 10_000 // (partitions + 1)))
     client = Client(target.kafka)
     for at in range(0, len(names), at_once):
-        wanted = [
-            CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-            for name in names[at : at + at_once]
-        ]
-        answer = client.call(4, CreateTopicsRequest(topics=wanted, timeout_ms=30_000))
+        wanted = names[at : at + at_once]
+        answer = client.call(4, create_request(*wanted, partitions=partitions))
         errors = {each.error_code for each in answer.topics}
         assert errors == {0}, f"CreateTopics: errors {errors}"
     client.close()
@@ -158,9 +153,3 @@ def fetch_page(target: Target, path: str, seconds: float) -> int:
             return connection.getresponse().status
         except (OSError, http.client.HTTPException):
             return 0
-
-
-def chunks(items: Sequence[Any], size: int) -> Iterator[list[Any]]:
-    rest = iter(items)
-    while part := list(islice(rest, size)):
-        yield part

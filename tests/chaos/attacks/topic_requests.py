@@ -1,6 +1,5 @@
 """Well-formed requests about topics and records that cost the server more than the client."""
 
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -10,11 +9,6 @@ from groupkeeper.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
-)
-from groupkeeper.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
 )
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.messages.offset_for_leader_epoch import (
@@ -35,6 +29,7 @@ from tests.chaos.attacks.support import (
 )
 from tests.chaos.target import BUDGET_MIB, Attack, Limits, Steps, Target
 from tests.chaos.wire import Stream, dial, pump
+from tests.support.requests import create_request, list_request
 from tests.support.wire import frame
 from tests.topics.scene import NOW, batch
 
@@ -74,20 +69,13 @@ def metadata_names(target: Target) -> Steps:
 
 
 def create_refused(target: Target) -> Steps:
-    wanted = [
-        CreatableTopic(name=f"t/{at}", num_partitions=1, replication_factor=1)
-        for at in range(50_000)
-    ]
-    data = frame(4, CreateTopicsRequest(topics=wanted, timeout_ms=30_000))
+    data = frame(4, create_request(*names("t/", 50_000)))
     yield
     return each_of(target, of_50k=data)
 
 
 def create_many(target: Target) -> Steps:
-    wanted = [
-        CreatableTopic(name=f"t{at}", num_partitions=1, replication_factor=1) for at in range(4_900)
-    ]
-    data = frame(4, CreateTopicsRequest(topics=wanted, timeout_ms=30_000))
+    data = frame(4, create_request(*names("t", 4_900)))
     yield
     return each_of(target, of_4900=data)
 
@@ -163,9 +151,9 @@ def fetch_many(target: Target) -> Steps:
 
 
 def _at(name: str, timestamp: int, times: int = 1) -> bytes:
-    place = ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=timestamp)
-    asked = [ListOffsetsTopic(name=name, partitions=[place])] * times
-    return frame(7, ListOffsetsRequest(replica_id=-1, topics=asked))
+    request = list_request(name, 0, timestamp)
+    request.topics *= times
+    return frame(7, request)
 
 
 def list_offsets_promise(target: Target) -> Steps:

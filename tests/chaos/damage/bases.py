@@ -15,31 +15,19 @@ from pathlib import Path
 from random import Random
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
-from groupkeeper.protocol.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from groupkeeper.protocol.messages.metadata import MetadataRequest
-from groupkeeper.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from tests.chaos.damage.truth import Group, Place, Stored, Truth
 from tests.chaos.server import Needs, Server
 from tests.chaos.wire import Client
 from tests.support.consumer import Member
 from tests.support.process import ROOT
 from tests.support.requests import (
+    batch_request,
     codes_of,
     commit_request,
+    create_request,
+    delete_records_request,
     delete_topic_request,
     offset_delete_request,
 )
@@ -163,19 +151,10 @@ class _Life:
         client.close()
 
     def _create_topics(self, client: Client) -> None:
-        wanted = [
-            CreatableTopic(
-                name=name,
-                num_partitions=count,
-                replication_factor=1,
-                configs=[CreatableTopicConfig(name="retention.ms", value=RETENTION[name])]
-                if name in RETENTION
-                else [],
-            )
-            for name, count in (TOPICS | {"gone": 1}).items()
-        ]
-        answer = client.call(4, CreateTopicsRequest(topics=wanted, timeout_ms=5_000))
-        assert {each.error_code for each in answer.topics} == {0}, answer
+        for name, count in (TOPICS | {"gone": 1}).items():
+            configs = {"retention.ms": RETENTION[name]} if name in RETENTION else {}
+            answer = client.call(4, create_request(name, partitions=count, **configs))
+            assert answer.topics[0].error_code == 0, answer
         answer = client.call(10, MetadataRequest(topics=None))
         self._truth.cluster_id = answer.cluster_id
         self._truth.retention = dict(RETENTION)
@@ -224,9 +203,7 @@ class _Life:
     def _delete_records(self, client: Client) -> None:
         records = self._truth.records[CUT]
         start = sorted(records)[len(records) // 2]
-        wanted = DeleteRecordsPartition(partition_index=CUT[1], offset=start)
-        topic = DeleteRecordsTopic(name=CUT[0], partitions=[wanted])
-        answer = client.call(1, DeleteRecordsRequest(topics=[topic], timeout_ms=5_000))
+        answer = client.call(1, delete_records_request(*CUT, start))
         assert answer.topics[0].partitions[0].error_code == 0, answer
         self._truth.starts[CUT] = start
 
@@ -289,12 +266,7 @@ class _Life:
         number = next(self._numbers)
         value = f"record {number} " + "x" * 200
         timestamp = NOW + 10 * number
-        data = PartitionProduceData(index=place[1], records=batch(value, timestamp=timestamp))
-        request = ProduceRequest(
-            acks=-1,
-            timeout_ms=5_000,
-            topic_data=[TopicProduceData(name=place[0], partition_data=[data])],
-        )
+        request = batch_request(*place, batch(value, timestamp=timestamp))
         answer = client.call(7, request).responses[0].partition_responses[0]
         assert answer.error_code == 0, answer
         stored = Stored(timestamp, value.encode())

@@ -13,19 +13,13 @@ from groupkeeper.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
-from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
-from groupkeeper.protocol.messages.list_offsets import (
-    EARLIEST_TIMESTAMP,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
+from groupkeeper.protocol.messages.list_offsets import EARLIEST_TIMESTAMP
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import CorruptBatch, check_crc, decode_records, iter_batches
 from tests.chaos.wire import Client
-from tests.support.requests import fetch_request, heartbeat
+from tests.support.requests import fetch_request, heartbeat, list_request, records_request
 from tests.support.wire import Address
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -258,9 +252,7 @@ class _Looking:
 
     def _listed(self, place: Place, timestamp: int) -> tuple[int, int]:
         """Error and offset."""
-        wanted = ListOffsetsPartition(partition_index=place[1], timestamp=timestamp)
-        topic = ListOffsetsTopic(name=place[0], partitions=[wanted])
-        answer = self._client.call(1, ListOffsetsRequest(replica_id=-1, topics=[topic]))
+        answer = self._client.call(1, list_request(*place, timestamp))
         found = answer.topics[0].partitions[0]
         return found.error_code, found.offset
 
@@ -299,15 +291,7 @@ class _Looking:
             there[record.offset] = Stored(record.timestamp_ms, bytes(record.value or b""))
 
     def _fetch(self, place: Place, offset: int) -> Any:
-        wanted = FetchPartition(
-            partition=place[1], fetch_offset=offset, partition_max_bytes=FETCH_BYTES
-        )
-        request = FetchRequest(
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=FETCH_BYTES,
-            topics=[FetchTopic(topic=place[0], partitions=[wanted])],
-        )
+        request = records_request(*place, offset, FETCH_BYTES)
         return self._client.call(11, request).responses[0].partitions[0]
 
 

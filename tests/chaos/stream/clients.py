@@ -5,10 +5,9 @@ import threading
 import time
 from random import Random
 
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.chaos.wire import Client
 from tests.support.consumer import Member
-from tests.support.requests import flat_fetch_request
+from tests.support.requests import create_request, flat_fetch_request
 from tests.support.wire import Address
 
 TOPIC = "read"
@@ -50,8 +49,7 @@ class Crowd:
     def start(self) -> None:
         """Make the topic, and start all clients."""
         with Client(self._address) as client:
-            topic = CreatableTopic(name=TOPIC, num_partitions=PARTITIONS, replication_factor=1)
-            client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=5_000))
+            client.call(4, create_request(TOPIC, partitions=PARTITIONS))
         for thread in self._threads:
             thread.start()
 

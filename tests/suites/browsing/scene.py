@@ -9,18 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
 from tests.suites.checks import wait_for
 from tests.support import consumer
 from tests.support.batches import batch
 from tests.support.consumer import dealt
 from tests.support.process import Server
-from tests.support.requests import commit_request
+from tests.support.requests import batch_request, commit_request, create_request
 from tests.support.wire import Address, connect
 
 GROUPS = 10_000
@@ -124,12 +118,10 @@ class Scene:
     def _fill(self) -> None:
         """A topic with records, and ten thousand groups with an offset."""
         with connect(self.server.kafka, timeout=60) as client:
-            topic = CreatableTopic(name=TOPIC, num_partitions=PARTITIONS, replication_factor=1)
-            client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
+            client.call(4, create_request(TOPIC, partitions=PARTITIONS))
             data = batch(0, *[b"order"] * RECORDS, time=int((time.time() - 300) * 1000))
-            rows = [PartitionProduceData(index=each, records=data) for each in range(PARTITIONS)]
-            sent = TopicProduceData(name=TOPIC, partition_data=rows)
-            client.call(7, ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[sent]))
+            for each in range(PARTITIONS):
+                client.call(7, batch_request(TOPIC, each, data))
             names = [f"group-{number:05}" for number in range(GROUPS)] + [HOSTILE, "reader"]
             for first in range(0, len(names), _AT_ONCE):
                 some = names[first : first + _AT_ONCE]
