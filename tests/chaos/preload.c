@@ -6,7 +6,7 @@
  *                      its variants: pwrite for pwrite64, pwritev and pwritev64, open for openat and open64.
  *       PREFIX         how the absolute path of the file begins, byte by byte; of a rename or link, of either name.
  *       MILLISECONDS   how long each call waits; 86400000 for one that does not come back.
- *     The first rule that fits counts.
+ *     The first rule that fits counts. Reads from the page cache alone (RWF_NOWAIT) find nothing where one fits.
  *   GK_SLOW_FLAG=FILE        the rules act only while FILE exists; looked at before each call, and again every
  *                            10 ms of a wait, which ends when FILE is removed. Without it they act all the time.
  *   GK_SLOW_SEEN=FILE        each call that waits appends "THREAD FUNCTION PATH\n" to FILE, before it waits; THREAD
@@ -16,6 +16,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -95,21 +96,25 @@ static void wait_ms(long ms) {
     }
 }
 
-/* Wait as the first rule for this call says; 0 if there is none. `path` is absolute. */
-static int at_path(const char *name, const char *path) {
+/* The number of the first rule for this call, from 1 on; 0 if there is none. `path` is absolute. */
+static int rule_of(const char *name, const char *path) {
     unsigned function = bit(name, strlen(name));
-    for (int i = 0; i < rule_count; i++) {
-        if (!(rules[i].functions & function) || strncmp(path, rules[i].prefix, strlen(rules[i].prefix))) continue;
-        if (!is_on()) return 1;
-        if (seen >= 0) {
-            char line[PATH_MAX + 64];
-            int length = snprintf(line, sizeof line, "%ld %s %s\n", (long)syscall(SYS_gettid), name, path);
-            if (syscall(SYS_write, seen, line, length) != length) _exit(127);
-        }
-        wait_ms(rules[i].ms);
-        return 1;
-    }
+    for (int i = 0; i < rule_count; i++)
+        if (rules[i].functions & function && !strncmp(path, rules[i].prefix, strlen(rules[i].prefix))) return i + 1;
     return 0;
+}
+
+/* Wait as the first rule for this call says; 0 if there is none. */
+static int at_path(const char *name, const char *path) {
+    int rule = rule_of(name, path);
+    if (!rule || !is_on()) return rule;
+    if (seen >= 0) {
+        char line[PATH_MAX + 64];
+        int length = snprintf(line, sizeof line, "%ld %s %s\n", (long)syscall(SYS_gettid), name, path);
+        if (syscall(SYS_write, seen, line, length) != length) _exit(127);
+    }
+    wait_ms(rules[rule - 1].ms);
+    return rule;
 }
 
 static void path_of(int fd, char *path) {
@@ -154,12 +159,20 @@ ON_FD(ssize_t, pread64, "pread", (int fd, void *to, size_t n, off64_t at), (fd, 
 ON_FD(ssize_t, preadv, "pread", (int fd, const struct iovec *to, int n, off_t at), (fd, to, n, at))
 ON_FD(ssize_t, preadv64, "pread", (int fd, const struct iovec *to, int n, off64_t at), (fd, to, n, at))
 
-/* A read from the page cache only (RWF_NOWAIT) waits for no disk. */
+/* A read from the page cache only (RWF_NOWAIT) waits for no disk: where a rule acts, it finds nothing. */
+static int is_cold(int fd) {
+    char path[PATH_MAX];
+    if (!rule_count) return 0;
+    path_of(fd, path);
+    return rule_of("pread", path) && is_on();
+}
+
 #define CACHED(function, offset)                                                          \
     ssize_t function(int fd, const struct iovec *to, int n, offset at, int how) {         \
         static ssize_t (*real)(int, const struct iovec *, int, offset, int);              \
         if (!real) real = dlsym(RTLD_NEXT, #function);                                    \
         if (!(how & RWF_NOWAIT)) at_fd("pread", fd);                                      \
+        else if (is_cold(fd)) return errno = EAGAIN, -1;                                  \
         return real(fd, to, n, at, how);                                                  \
     }
 CACHED(preadv2, off_t)

@@ -7,12 +7,12 @@ import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-from tests.chaos.disk import slow_disk
+from tests.chaos.preload import Slow, build, slowed
 from tests.support.process import PROGRAM, ROOT, NotReady, Process, assigned
 from tests.support.wire import Address
 
@@ -48,8 +48,10 @@ class Needs:
     descriptors: int = 0
     log_unread: bool = False
     node_id: int = 0
-    slow_disk: bool = False
-    """Its file calls can be made slow: see `slow_disk.py`."""
+    slow_disk: Sequence[Slow] = ()
+    """File calls that are slow while `folder`/slow exists; `folder`/calls has all that were made by
+    then (preload.py). `below` is relative to the data directory.
+    """
     checkout: Path = ROOT
     """Whose code runs."""
 
@@ -71,7 +73,7 @@ class Server:
         """Start and wait for the ready line. Raises ServerError."""
         needs = self._needs
         self.log.unlink(missing_ok=True)
-        slow = slow_disk.environment(self.data_dir.parent) if needs.slow_disk else {}
+        slow = _slow_disk(self.data_dir.resolve(), needs.slow_disk) if needs.slow_disk else {}
         # A relative data directory, so that what lines say of its files is not cut short.
         self._process = Process(
             *("--http", "127.0.0.1:0", "--data-dir", self.data_dir.name),
@@ -169,6 +171,16 @@ class Server:
         """End it, if it is there."""
         if self._process is not None:
             self._process.kill()
+
+
+def _slow_disk(data_dir: Path, slow: Sequence[Slow]) -> Mapping[str, str]:
+    """Variables of a server whose calls can be made slow, and are listed: those of other files of
+    the directory wait for nothing.
+    """
+    folder = data_dir.parent
+    rules = [replace(each, below=data_dir / each.below) for each in slow]
+    rules.append(Slow("*", data_dir, 0))
+    return slowed(rules, build(folder), flag=folder / "slow", seen=folder / "calls")
 
 
 def _limited(descriptors: int) -> Sequence[str]:

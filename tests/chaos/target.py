@@ -5,10 +5,11 @@ the server (topics, groups) and is not measured, what stands behind it is. It re
 about what became of it, and raises `Complaint` when the server did what it must not.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.chaos.preload import Slow
 from tests.support.process import ROOT
 from tests.support.wire import Address
 
@@ -73,8 +74,8 @@ class Attack:
     """Standard error is a pipe that nobody reads."""
     disk_mib: int = 0
     """Size of the disk that the data directory is on, which is mounted for it; 0 for any."""
-    slow_disk: bool = False
-    """File calls pass `disk/slow_disk.c`, which the attack makes slow. Needs Linux and `cc`."""
+    slow_disk: Sequence[Slow] = ()
+    """File calls that it makes slow, as in `Needs` of server.py. Needs a C compiler."""
 
 
 def check(ok: bool, words: str) -> None:

@@ -5,7 +5,7 @@ import time
 from urllib.request import urlopen
 
 from tests.chaos.attacks.support import outcome, produce, store, topics
-from tests.chaos.disk.slow_disk import Rule, loop_calls, slow_down
+from tests.chaos.preload import Slow
 from tests.chaos.target import Attack, Limits, Steps, Target, check
 from tests.chaos.wire import Client, Stream, dial, pump
 from tests.support.requests import records_request
@@ -13,12 +13,13 @@ from tests.support.wire import frame
 from tests.topics.scene import batch
 
 FAMILY = "disk"
-SLOW: list[Rule] = [
-    ("write", "/slow-", 1_500),
-    ("read", "/slow-", 1_000),
-    ("read", "__consumer_offsets", 1_000),
-    ("read", "__group_events", 1_000),
-]
+WRITES, READS = "write,pwrite,ftruncate", "read,pread"
+SLOW = (
+    Slow(WRITES, "slow-", 1_500),
+    Slow(READS, "slow-", 1_000),
+    Slow(READS, "__consumer_offsets", 1_000),
+    Slow(READS, "__group_events", 1_000),
+)
 SECONDS = 8.0
 
 
@@ -28,7 +29,7 @@ def slow_topic_disk(target: Target) -> Steps:
     store(target, "slow", [batch("v" * 1_000)] * 3)
     folder = target.data_dir.parent
     yield
-    slow_down(folder, SLOW)
+    (folder / "slow").touch()
     until = time.monotonic() + SECONDS
     streams = [
         Stream(dial(target.kafka), frame(7, produce("slow", batch("v"))) * 2, 2),
@@ -44,10 +45,11 @@ def slow_topic_disk(target: Target) -> Steps:
     all_answered = pump(streams, 4 * SECONDS)
     asking.join()
     check(all_answered, "a producer or a consumer of the slow topic was not answered")
-    seen = loop_calls(folder)
+    calls = (folder / "calls").read_text().splitlines()
+    seen = sorted({call for call in calls if call.startswith(f"{target.pid} ")})
     check(not seen, f"the event loop made file calls: {', '.join(seen[:3])}")
     client = Client(target.kafka)
-    slow_down(folder, [])
+    (folder / "slow").unlink()
     answer = client.call(7, produce("slow", batch("last")))
     [stored] = answer.responses[0].partition_responses
     check(stored.base_offset == 7, f"a record of the slow topic is missing: {stored}")
@@ -68,6 +70,6 @@ ATTACKS = [
         "writes to a topic's files take 1.5 s, reads of the ends of logs 1 s",
         slow_topic_disk,
         limits=Limits(stall_ms=100.0),
-        slow_disk=True,
+        slow_disk=SLOW,
     )
 ]
