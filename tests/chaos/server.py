@@ -13,8 +13,8 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from tests.chaos.preload import Slow, build, slowed
+from tests.support import process
 from tests.support.process import PROGRAM, ROOT, NotReady, Process, assigned
-from tests.support.wire import Address
 
 STOP_SECONDS = 15
 SETTINGS = {
@@ -56,50 +56,43 @@ class Needs:
     """Whose code runs."""
 
 
-class Server:
-    """One process over a data directory of its own; `stop` or `kill` ends it."""
+class Server(process.Server):
+    """One process over a data directory of its own, for one attack."""
 
     def __init__(self, folder: Path, needs: Needs) -> None:
-        self.data_dir = folder / "data"
-        self.log = folder / "server.log"
+        super().__init__(folder, {**SETTINGS, **needs.settings}, needs.checkout)
         self._needs = needs
-        self._process: Process | None = None
-        self.kafka: Address = ("127.0.0.1", 0)
-        self.http: Address = ("127.0.0.1", 0)
         self.exit_code: int | None = None
         """Of a process that ended before it was ready."""
 
     def start(self) -> None:
         """Start and wait for the ready line. Raises ServerError."""
-        needs = self._needs
         self.log.unlink(missing_ok=True)
+        try:
+            super().start()
+        except NotReady as error:
+            assert self.process is not None
+            self.exit_code = self.process.popen.returncode
+            raise ServerError(f"the server did not become ready:\n{self.tail()}") from error
+
+    def launch(self) -> None:
+        """Start, and do not wait."""
+        needs = self._needs
         slow = _slow_disk(self.data_dir.resolve(), needs.slow_disk) if needs.slow_disk else {}
         # A relative data directory, so that what lines say of its files is not cut short.
-        self._process = Process(
+        self.process = Process(
             *("--http", "127.0.0.1:0", "--data-dir", self.data_dir.name),
-            *("--node-id", str(needs.node_id), *assigned({**SETTINGS, **needs.settings})),
+            *("--node-id", str(needs.node_id), *assigned(self.settings)),
             program=_limited(needs.descriptors),
             log=None if needs.log_unread else self.log,
             cwd=self.data_dir.parent,
             environment={**os.environ, "PYTHONPATH": str(needs.checkout), **slow},
         )
-        try:
-            ready = self._process.ready()
-        except NotReady as error:
-            self.exit_code = self._process.popen.returncode
-            raise ServerError(f"the server did not become ready:\n{self.tail()}") from error
-        self.kafka = ready.kafka
-        host, _, port = ready.http.rpartition(":")
-        self.http = (host, int(port))
 
     @property
     def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
-
-    @property
-    def is_alive(self) -> bool:
-        return self._process is not None and self._process.is_alive
+        assert self.process is not None
+        return self.process.pid
 
     # -- seen from outside -----------------------------------------------------------------------
 
@@ -145,32 +138,22 @@ class Server:
         with self.log.open("rb") as log:
             return sum(b"Traceback" in line for line in log)
 
-    def tail(self) -> str:
-        return self.log.read_bytes()[-3_000:].decode(errors="replace") if self.log.exists() else ""
-
     def page(self, path: str, seconds: float) -> tuple[int, str]:
         """Status and text of a page of the HTTP port; 0 and the reason if there is none in time."""
         try:
-            with urlopen(f"http://{self.http[0]}:{self.http[1]}{path}", timeout=seconds) as answer:
+            with urlopen(f"http://{self.http}{path}", timeout=seconds) as answer:
                 return answer.status, answer.read().decode()
         except HTTPError as error:
             return error.code, error.read().decode(errors="replace")
         except (OSError, ValueError) as error:
             return 0, str(error)
 
-    # -- its end ---------------------------------------------------------------------------------
-
-    def stop(self) -> tuple[int | None, float]:
+    def timed_stop(self) -> tuple[int | None, float]:
         """SIGTERM; (exit code, seconds), or None for the code when it had to be killed."""
-        assert self._process is not None
+        assert self.process is not None
         started = time.monotonic()
-        code = self._process.stop(STOP_SECONDS)
+        code = self.process.stop(STOP_SECONDS)
         return code, time.monotonic() - started
-
-    def kill(self) -> None:
-        """End it, if it is there."""
-        if self._process is not None:
-            self._process.kill()
 
 
 def _slow_disk(data_dir: Path, slow: Sequence[Slow]) -> Mapping[str, str]:

@@ -182,8 +182,9 @@ class _Trial:
 
     def run(self, fuzz_seconds: float, checkout: Path) -> Figures:
         server, figures = self._server, self._figures
-        address, http = server.kafka, server.http
-        target = Target(address, http, server.pid, server.data_dir, fuzz_seconds, checkout)
+        host, _, port = server.http.rpartition(":")
+        http = (host, int(port))
+        target = Target(server.kafka, http, server.pid, server.data_dir, fuzz_seconds, checkout)
         watch = _Watch(server)
         try:
             self._play(target)
@@ -197,7 +198,7 @@ class _Trial:
         figures.threads, figures.descriptors = watch.threads, watch.descriptors
         figures.tracebacks = server.tracebacks()
         if server.is_alive:
-            figures.stop_code, figures.stop_s = server.stop()
+            figures.stop_code, figures.stop_s = server.timed_stop()
         elif not figures.dead:
             figures.dead = watch.killed or f"the server ended:\n{server.tail()}"
         return figures

@@ -112,7 +112,7 @@ def make(recipe: Recipe, folder: Path, chance: Random, checkout: Path = ROOT) ->
             commits = int(chance.uniform(0.6, 1.4) * LOAD_COMMITS)
             life.load(commits, server.kill if killed else None)
             if not killed:
-                code, _ = server.stop()
+                code = server.stop()
                 assert code == 0, f"the server did not stop in order: {server.tail()}"
         finally:
             server.kill()
