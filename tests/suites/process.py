@@ -5,12 +5,13 @@ Nothing here knows what a program prints; `events.py` and the suites do.
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -149,6 +150,58 @@ class Lines:
         assert self._process is not None
         with contextlib.suppress(ProcessLookupError):  # all of it has ended
             os.killpg(self._process.pid, number)
+
+
+class Background:
+    """A program beside others, whose lines are read; leaving the `with` block ends it."""
+
+    def __init__(self, lines: Lines, hear: Callable[[str], None] = lambda line: None) -> None:
+        """`hear` is given every line, on a thread."""
+        self._lines = lines
+        self._hear = hear
+        self.said: list[str] = []
+        self._more = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._lines.__enter__()
+        self._reader.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._lines.end()
+        self._reader.join()
+        self._lines.__exit__(None, None, None)
+
+    def _read(self) -> None:
+        for line in self._lines:
+            self._hear(line)
+            with self._more:
+                self.said.append(line)
+                self._more.notify_all()
+
+    def wait_for(self, pattern: str, seconds: float) -> str:
+        """The first group of the pattern in a line, or the match. Raises SuiteError."""
+
+        def found() -> str | None:
+            hits = (re.search(pattern, line) for line in self.said)
+            return next((hit[hit.lastindex or 0] for hit in hits if hit), None)
+
+        with self._more:
+            self._more.wait_for(lambda: found() is not None, seconds)
+            hit = found()
+        if hit is None:
+            end = "\n".join(self.said[-_TAIL_LINES:])
+            raise SuiteError(f"not said within {seconds:.0f} s: {pattern!r}\n{end}")
+        return hit
+
+    @property
+    def has_ended(self) -> bool:
+        return not self._reader.is_alive()
+
+    def terminate(self) -> None:
+        """Ask the program to end; what it prints on the way is still read."""
+        self._lines.terminate()
 
 
 def _words(command: Sequence[str | Path]) -> str:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from confluent_kafka import Consumer, Producer
 
 from tests.suites import versions
-from tests.suites.process import Lines, call
+from tests.suites.process import Background, Lines, call
 from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
 from tests.support.boards import DOCKER, Panel, panels
 from tests.support.populated import PARCELS, populated
@@ -117,26 +117,9 @@ def _prometheus(http: str, folder: Path) -> Iterator[str]:
         "--storage.tsdb.path=data",
         f"--web.listen-address={address}",
     ]
-    with Lines(command, place, limit_s=Prometheus.limit_s) as lines:
-        printed: list[str] = []
-        reader = threading.Thread(target=lambda: printed.extend(lines))
-        reader.start()
-        try:
-            _wait_for(address, printed)
-            yield address
-        finally:
-            lines.terminate()
-            reader.join()
-
-
-def _wait_for(address: str, printed: Sequence[str]) -> None:
-    deadline = time.monotonic() + _READY_S
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError):
-            urllib.request.urlopen(f"http://{address}/-/ready", timeout=2).close()
-            return
-        time.sleep(0.2)
-    raise SuiteError("\n".join(["Prometheus did not become ready", *printed[-5:]]))
+    with Background(Lines(command, place, limit_s=Prometheus.limit_s)) as running:
+        running.wait_for("Server is ready to receive web requests", _READY_S)
+        yield address
 
 
 def _ask(address: str, query: str) -> list[Any] | str:

@@ -8,7 +8,6 @@ import os
 import shutil
 import socket
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +33,7 @@ from tests.analytics.churn import churn
 from tests.analytics.logs import write_segment
 from tests.suites import versions
 from tests.suites.checks import checked, wait_for
-from tests.suites.process import Lines, install
+from tests.suites.process import Background, Lines, install
 from tests.suites.suite import Results, Suite, SuiteError, Target
 from tests.support.populated import PAIR, populated
 from tests.support.process import ROOT
@@ -260,15 +259,9 @@ def served(folder: Path) -> Iterator[str]:
         port = free.getsockname()[1]
     command: Sequence[str] = ["-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     env = {"PYTHONPATH": str(folder / "python")}
-    with Lines([sys.executable, *command], folder, limit_s=S3.limit_s, env=env) as lines:
-        reader = threading.Thread(target=lambda: list(lines))
-        reader.start()
-        try:
-            wait_for(lambda: _listens(port), "the S3 server listens", _READY_S)
-            yield f"127.0.0.1:{port}"
-        finally:
-            lines.end()
-            reader.join()
+    with Background(Lines([sys.executable, *command], folder, limit_s=S3.limit_s, env=env)):
+        wait_for(lambda: _listens(port), "the S3 server listens", _READY_S)
+        yield f"127.0.0.1:{port}"
 
 
 def _listens(port: int) -> bool:

@@ -6,16 +6,14 @@ temporary files of its own; as root, they see no other.
 """
 
 import os
-import re
 import shlex
 import shutil
 import sys
 import sysconfig
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import pyspark
 from pyarrow import dataset, fs
@@ -25,16 +23,16 @@ from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.session import find_java
 from tests.suites import maven, spark_job, versions
 from tests.suites.checks import verdict_of
-from tests.suites.process import Lines
+from tests.suites.process import Background, Lines
 from tests.suites.s3 import BUCKET, S3, Store, keys, served
-from tests.suites.suite import Results, Suite, SuiteError, Target
+from tests.suites.suite import Results, Suite, Target
 
 WORKERS = 2
 _SPARK = Path(pyspark.__file__).parent
 _DEPLOY = "org.apache.spark.deploy"
-_MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
-_REGISTERED = re.compile(r"Successfully registered with master")
-_STARTED = re.compile(r"Launching executor")
+_MASTER = r"Starting Spark master at (spark://\S+)"
+_REGISTERED = "Successfully registered with master"
+_STARTED = "Launching executor"
 _START_S = 60.0
 _JARS = (
     f"org.apache.hadoop:hadoop-aws:{versions.HADOOP}!",
@@ -69,12 +67,13 @@ class SparkCluster(Suite):
         spark_job.write_logs(folder)
         expected = spark_job.local_tables(folder)
         with keys(), served(folder) as address, _cluster(folder, self._environment(folder)) as on:
-            master, launched = on
+            master, members = on
             store = Store(address)
             store.put(folder / "logs", "kafka")
             printed = self._submit(folder, master, address)
             yield verdict_of("findings are printed", "severity" in printed, "")
-            yield verdict_of("on both workers", launched() >= WORKERS, f"executors: {launched()}")
+            launched = sum(_STARTED in line for each in members for line in each.said)
+            yield verdict_of("on both workers", launched >= WORKERS, f"executors: {launched}")
             found = _written(store.system)
             for name, rows in expected.items():
                 same = found[name] == rows
@@ -113,26 +112,27 @@ class SparkCluster(Suite):
 
 
 @contextmanager
-def _cluster(folder: Path, env: dict[str, str]) -> Iterator[tuple[str, "Tally"]]:
-    """A master and its workers; yields its URL, and how many executors were launched so far."""
-    launched = Tally(_STARTED)
+def _cluster(folder: Path, env: dict[str, str]) -> Iterator[tuple[str, list[Background]]]:
+    """A master and its workers; yields its URL, and them."""
+    members: list[Background] = []
     with ExitStack() as running:
-        master = _Watched(
-            _command("master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
-            folder,
-            env,
-            launched,
-        )
-        url = running.enter_context(master).wait_for(_MASTER)
+
+        def start(command: Sequence[str], env: dict[str, str]) -> Background:
+            lines = Lines(command, folder, limit_s=SparkCluster.limit_s, env=env)
+            members.append(running.enter_context(Background(lines)))
+            return members[-1]
+
+        place = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        url = start(_command("master.Master", *place), env).wait_for(_MASTER, _START_S)
         for number in range(WORKERS):
             work = folder / f"work-{number}"
             shutil.rmtree(work, ignore_errors=True)
             work.mkdir()
             place = ("--host", "127.0.0.1", "--webui-port", "0", "--work-dir", str(work))
             command = _command("worker.Worker", *place, "--cores", "1", "--memory", "1g", url)
-            worker = _Watched(_apart(command), folder, env | {"TMPDIR": "/tmp"}, launched)
-            running.enter_context(worker).wait_for(_REGISTERED)
-        yield url, launched
+            worker = start(_apart(command), env | {"TMPDIR": "/tmp"})
+            worker.wait_for(_REGISTERED, _START_S)
+        yield url, members
 
 
 def _apart(command: list[str]) -> list[str]:
@@ -145,64 +145,6 @@ def _apart(command: list[str]) -> list[str]:
 
 def _command(name: str, *arguments: str) -> list[str]:
     return [str(_SPARK / "bin" / "spark-class"), f"{_DEPLOY}.{name}", *arguments]
-
-
-class Tally:
-    """How many lines a pattern was found in."""
-
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        self._pattern = pattern
-        self._found = 0
-
-    def take(self, line: str) -> None:
-        self._found += bool(self._pattern.search(line))
-
-    def __call__(self) -> int:
-        return self._found
-
-
-class _Watched:
-    """A process of the cluster; its lines are read to their end."""
-
-    def __init__(
-        self, command: Sequence[str], folder: Path, env: dict[str, str], counter: Tally
-    ) -> None:
-        self._lines = Lines(command, folder, limit_s=SparkCluster.limit_s, env=env)
-        self._counter = counter
-        self._said: list[str] = []
-        self._more = threading.Condition()
-        self._reader = threading.Thread(target=self._read)
-
-    def __enter__(self) -> Self:
-        self._lines.__enter__()
-        self._reader.start()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._lines.__exit__(None, None, None)
-        self._reader.join()
-
-    def _read(self) -> None:
-        for line in self._lines:
-            self._counter.take(line)
-            with self._more:
-                self._said.append(line)
-                self._more.notify_all()
-
-    def wait_for(self, pattern: re.Pattern[str]) -> str:
-        """The first group of the pattern in a line, or the match."""
-
-        def found() -> str | None:
-            hits = filter(None, map(pattern.search, self._said))
-            return next((hit[hit.lastindex or 0] for hit in hits), None)
-
-        with self._more:
-            self._more.wait_for(lambda: found() is not None, timeout=_START_S)
-            hit = found()
-        if hit is None:
-            end = "\n".join(self._said[-15:])
-            raise SuiteError(f"Spark does not start: {pattern.pattern!r} was not said\n{end}")
-        return hit
 
 
 def _written(bucket: fs.FileSystem) -> spark_job.Tables:

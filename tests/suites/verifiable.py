@@ -4,13 +4,11 @@ It prints a line of JSON for every event; a thread follows them until the proces
 """
 
 import json
-import threading
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tests.suites.checks import wait_for
-from tests.suites.process import Lines
+from tests.suites.process import Background, Lines
 
 _LIMIT_SECONDS = 120.0
 
@@ -48,31 +46,17 @@ class Member(Ownership):
         super().__init__()
         self.group = group
         self.name = f"{group}-{name}"
-        self.ended = False
-        self._lines = Lines(command, folder, limit_s=_LIMIT_SECONDS, log=f"{self.name}.log")
-        self._thread = threading.Thread(target=self._follow, daemon=True)
+        lines = Lines(command, folder, limit_s=_LIMIT_SECONDS, log=f"{self.name}.log")
+        self._running = Background(lines, self.hear)
 
     def __enter__(self) -> Self:
-        self._lines.__enter__()
-        self._thread.start()
+        self._running.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._lines.end()
-        self._thread.join()
-        self._lines.__exit__(kind, error, trace)
-
-    def _follow(self) -> None:
-        for line in self._lines:
-            self.hear(line)
-        self.ended = True
+    def __exit__(self, *raised: object) -> None:
+        self._running.__exit__()
 
     def stop(self) -> None:
         """Let the consumer close itself, as the tool does when it is asked to end."""
-        self._lines.terminate()
-        wait_for(lambda: self.ended, f"the end of {self.name}")
+        self._running.terminate()
+        wait_for(lambda: self._running.has_ended, f"the end of {self.name}")

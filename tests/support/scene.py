@@ -44,21 +44,12 @@ from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from groupkeeper.protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from groupkeeper.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.protocol.registry import request_decoder, response_encoder
 from tests.support import invariants, trace
 from tests.support.codecs import encode_subscription, request_encoder, response_decoder
+from tests.support.requests import fetch_request, offset_delete_request
 from tests.support.slices import whole
 
 GROUP = "g"
@@ -508,12 +499,8 @@ class Scene:
         self, topic: str | None = "t", *partitions: int, group: str = GROUP, version: int = 8
     ) -> Call:
         """OffsetFetch of one topic, or of all that is stored when it is None."""
-        asked = None
-        if topic is not None:
-            rows = list(partitions or (0,))
-            asked = [OffsetFetchRequestTopics(name=topic, partition_indexes=rows)]
-        part = OffsetFetchRequestGroup(group_id=group, topics=asked)
-        return self.ask("anyone", OffsetFetchRequest(groups=[part]), version)
+        wanted = None if topic is None else {topic: list(partitions or (0,))}
+        return self.ask("anyone", fetch_request(group, topics=wanted), version)
 
     def fetch(self, topic: str | None = "t", *partitions: int, group: str = GROUP) -> Any:
         """The group's part of the reply to `try_fetch`."""
@@ -524,11 +511,8 @@ class Scene:
         return int(self.fetch(topic, partition).topics[0].partitions[0].committed_offset)
 
     def delete_offsets(self, topic: str = "t", *partitions: int, group: str = GROUP) -> Call:
-        rows = [OffsetDeleteRequestPartition(partition_index=p) for p in partitions or (0,)]
-        request = OffsetDeleteRequest(
-            group_id=group, topics=[OffsetDeleteRequestTopic(name=topic, partitions=rows)]
-        )
-        return self.ask("anyone", request, 0)
+        places = [(topic, each) for each in partitions or (0,)]
+        return self.ask("anyone", offset_delete_request(places, group), 0)
 
     # -- operators ---------------------------------------------------------------------------------
 
