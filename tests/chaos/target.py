@@ -37,6 +37,7 @@ class Target:
 
 
 Steps = Generator[None, None, str]
+Play = Callable[[Target], Steps]
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Attack:
     family: str
     about: str
     """One line: what is done."""
-    play: Callable[[Target], Steps]
+    play: Play
     settings: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = Limits()
     descriptors: int = 0

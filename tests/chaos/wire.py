@@ -7,7 +7,7 @@ import contextlib
 import selectors
 import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tests.support import wire
 from tests.support.wire import ANSWER_S, Address
@@ -41,6 +41,15 @@ def dial(address: Address, source: str = ATTACKER, receive_bytes: int = 0) -> so
         made.close()
         raise
     return made
+
+
+@contextlib.contextmanager
+def dialled(address: Address, count: int, receive_bytes: int = 0) -> Iterator[list[socket.socket]]:
+    """So many connected sockets, which are closed in the end."""
+    socks = [dial(address, receive_bytes=receive_bytes) for _ in range(count)]
+    yield socks
+    for sock in socks:
+        sock.close()
 
 
 def closed_within(sock: socket.socket, seconds: float) -> bool:

@@ -6,8 +6,8 @@ import time
 
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from tests.chaos.attacks.support import fetch_page, produce, store, topics
-from tests.chaos.target import BUDGET_MIB, MIB, Attack, Limits, Steps, Target, check
-from tests.chaos.wire import Client, bound, closed_within, dial
+from tests.chaos.target import BUDGET_MIB, MIB, Attack, Limits, Play, Steps, Target, check
+from tests.chaos.wire import Client, bound, closed_within, dial, dialled
 from tests.support.requests import heartbeat, join_request, records_request, sync_request
 from tests.support.wire import frame
 from tests.topics.scene import batch
@@ -69,14 +69,12 @@ def few_descriptors(target: Target) -> Steps:
 def slowloris(target: Target) -> Steps:
     data = frame(3, heartbeat("nobody", 1, "nowhere"))
     yield
-    socks = [dial(target.kafka) for _ in range(2_000)]
-    for at in range(10):
-        for sock in socks:
-            with contextlib.suppress(OSError):
-                sock.send(data[at : at + 1])
-        time.sleep(1.0)
-    for sock in socks:
-        sock.close()
+    with dialled(target.kafka, 2_000) as socks:
+        for at in range(10):
+            for sock in socks:
+                with contextlib.suppress(OSError):
+                    sock.send(data[at : at + 1])
+            time.sleep(1.0)
     return "2,000, a byte a second"
 
 
@@ -130,28 +128,19 @@ def _send_some(socks: list[socket.socket], size: int, seconds: float) -> int:
     return sum(sent.values())
 
 
-def half_frames(target: Target) -> Steps:
-    yield
-    socks = [dial(target.kafka) for _ in range(8)]
-    for sock in socks:
-        sock.sendall(_announce(100_000_000))
-    sent = _send_some(socks, 60_000_000, 8.0)
-    time.sleep(1.0)
-    for sock in socks:
-        sock.close()
-    return f"{sent / MIB:.0f} MiB sent"
+def _half_frames(count: int, size: int, sent: int) -> Play:
+    """So many connections that announce a frame, and send a part of it."""
 
+    def play(target: Target) -> Steps:
+        yield
+        with dialled(target.kafka, count) as socks:
+            for sock in socks:
+                sock.sendall(_announce(size))
+            taken = _send_some(socks, sent, 8.0)
+            time.sleep(1.0)
+        return f"{taken / MIB:.0f} MiB sent"
 
-def half_frames_200(target: Target) -> Steps:
-    yield
-    socks = [dial(target.kafka) for _ in range(200)]
-    for sock in socks:
-        sock.sendall(_announce(8_000_000))
-    sent = _send_some(socks, 4_000_000, 8.0)
-    time.sleep(1.0)
-    for sock in socks:
-        sock.close()
-    return f"{sent / MIB:.0f} MiB sent"
+    return play
 
 
 def _eight_megabytes(target: Target) -> bytes:
@@ -161,29 +150,19 @@ def _eight_megabytes(target: Target) -> bytes:
     return frame(11, records_request("large", 0, max_bytes=8_400_000))
 
 
-def unread_answers(target: Target) -> Steps:
-    request = _eight_megabytes(target)
-    yield
-    socks = [dial(target.kafka, receive_bytes=4_096) for _ in range(200)]
-    for sock in socks:
-        sock.sendall(request * 4)
-    time.sleep(5.0)
-    for sock in socks:
-        sock.close()
-    return "200 x 4 x 8 MB"
+def _unread(count: int, times: int) -> Play:
+    """So many connections that ask so often for 8 MB, and read nothing."""
 
+    def play(target: Target) -> Steps:
+        request = _eight_megabytes(target)
+        yield
+        with dialled(target.kafka, count, receive_bytes=4_096) as socks:
+            for sock in socks:
+                sock.sendall(request * times)
+            time.sleep(5.0)
+        return f"{count} x {times} x 8 MB"
 
-def unread_pipelined(target: Target) -> Steps:
-    """Twenty connections with a hundred such requests each behind the first."""
-    request = _eight_megabytes(target)
-    yield
-    socks = [dial(target.kafka, receive_bytes=4_096) for _ in range(20)]
-    for sock in socks:
-        sock.sendall(request * 100)
-    time.sleep(5.0)
-    for sock in socks:
-        sock.close()
-    return "20 x 100 x 8 MB"
+    return play
 
 
 def left_alone(target: Target) -> Steps:
@@ -269,13 +248,11 @@ def idle(target: Target) -> Steps:
     """500 connections that ask once and then stay silent for more than the two seconds allowed."""
     request = frame(0, ApiVersionsRequest())
     yield
-    socks = [dial(target.kafka) for _ in range(500)]
-    for sock in socks:
-        sock.sendall(request)
-    time.sleep(6.0)
-    closed = sum(closed_within(sock, 0.001) for sock in socks)
-    for sock in socks:
-        sock.close()
+    with dialled(target.kafka, 500) as socks:
+        for sock in socks:
+            sock.sendall(request)
+        time.sleep(6.0)
+        closed = sum(closed_within(sock, 0.001) for sock in socks)
     check(closed == 500, f"{closed} of 500 closed")
     return "all closed"
 
@@ -314,28 +291,28 @@ ATTACKS = (
         "half-frames",
         FAMILY,
         "8 connections with 60 of 100 MB of a frame",
-        half_frames,
+        _half_frames(8, 100_000_000, 60_000_000),
         limits=Limits(growth_mib=BUDGET_MIB + 64),
     ),
     Attack(
         "half-frames-200",
         FAMILY,
         "200 connections with 4 of 8 MB of a frame",
-        half_frames_200,
+        _half_frames(200, 8_000_000, 4_000_000),
         limits=Limits(growth_mib=BUDGET_MIB + 64),
     ),
     Attack(
         "unread-answers",
         FAMILY,
         "200 connections ask four times for 8 MB and read nothing",
-        unread_answers,
+        _unread(200, 4),
         limits=Limits(growth_mib=BUDGET_MIB + 64 + 200 * SHARE_MIB),
     ),
     Attack(
         "unread-pipelined",
         FAMILY,
         "20 connections ask a hundred times for 8 MB and read nothing",
-        unread_pipelined,
+        _unread(20, 100),
         limits=Limits(growth_mib=BUDGET_MIB + 64),
     ),
     Attack(

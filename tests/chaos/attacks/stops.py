@@ -8,7 +8,7 @@ import itertools
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -41,7 +41,7 @@ SMALL_LOGS = {
 }
 
 
-class _Own:
+class _Own(Process):
     """A server of the attack's own, over a folder of its own."""
 
     def __init__(
@@ -49,32 +49,27 @@ class _Own:
         target: Target,
         settings: Mapping[str, str],
         variables: Mapping[str, str],
-        command: Sequence[str] = PROGRAM,
+        command: Sequence[str],
     ) -> None:
         folder = _folder(target)
         self.log = folder / "own.log"
-        self.process = Process(
+        super().__init__(
             *("--http", "127.0.0.1:0", "--data-dir", str(folder / "own"), *assigned(settings)),
             program=command,
             log=self.log,
             cwd=folder,  # in a work tree its code comes first, whatever PYTHONPATH is
             environment={**os.environ, "PYTHONPATH": str(target.checkout), **variables},
         )
-        ready = self.process.ready()
-        self.kafka: Address = ready.kafka
-        self.http = ready.http
+        self.kafka, self.http, *_ = self.ready()
 
 
-@contextlib.contextmanager
 def _served(
     target: Target,
     settings: Mapping[str, str] | None = None,
     variables: Mapping[str, str] | None = None,
     command: Sequence[str] = PROGRAM,
-) -> Iterator[_Own]:
-    own = _Own(target, settings or {}, variables or {}, command)
-    with own.process:
-        yield own
+) -> _Own:
+    return _Own(target, settings or {}, variables or {}, command)
 
 
 def _folder(target: Target) -> Path:
@@ -121,7 +116,7 @@ def _stopped_on(target: Target, slow: str, ms: int) -> tuple[int | None, float, 
             _commit(client, group, offset)
         flag.touch()
         began = time.monotonic()
-        code = own.process.stop()
+        code = own.stop()
         seconds = time.monotonic() - began
         said = tail(own.log)
     flag.unlink()
@@ -168,7 +163,7 @@ def hung_cleaner(target: Target) -> Steps:
         def lines(event: str) -> list[str]:
             return [line for line in own.log.read_text().splitlines() if f'"{event}"' in line]
 
-        committing(lambda: _stop_cleaner(own.process.pid), "no compaction began")
+        committing(lambda: _stop_cleaner(own.pid), "no compaction began")
         began, compacted = time.monotonic(), len(lines("log compacted"))
         committing(lambda: bool(lines("compaction failed")), "a compaction hangs, and no line")
         took = time.monotonic() - began

@@ -6,7 +6,7 @@ import time
 
 from tests.chaos.attacks.support import fetch_page
 from tests.chaos.target import Attack, Limits, Steps, Target, check
-from tests.chaos.wire import closed_within, dial
+from tests.chaos.wire import closed_within, dial, dialled
 
 FAMILY = "http"
 HOLD_SECONDS = 5
@@ -27,24 +27,20 @@ def _get(path: str) -> bytes:
 
 def http_idle(target: Target) -> Steps:
     yield
-    socks = [dial(target.http) for _ in range(64)]
-    _probe(target, HOLD_SECONDS)
-    for sock in socks:
-        sock.close()
+    with dialled(target.http, 64):
+        _probe(target, HOLD_SECONDS)
     return "64"
 
 
 def http_slow(target: Target) -> Steps:
     """Requests that arrive a byte at a time."""
     yield
-    socks = [dial(target.http) for _ in range(200)]
-    for byte in _get("/metrics")[:HOLD_SECONDS]:
-        for sock in socks:
-            with contextlib.suppress(OSError):
-                sock.send(bytes([byte]))
-        _probe(target, 1)
-    for sock in socks:
-        sock.close()
+    with dialled(target.http, 200) as socks:
+        for byte in _get("/metrics")[:HOLD_SECONDS]:
+            for sock in socks:
+                with contextlib.suppress(OSError):
+                    sock.send(bytes([byte]))
+            _probe(target, 1)
     return "200"
 
 
@@ -66,14 +62,12 @@ def http_pipelined(target: Target) -> Steps:
 
 def http_unread(target: Target) -> Steps:
     yield
-    socks = [dial(target.http, receive_bytes=4_096) for _ in range(50)]
-    for sock in socks:
-        sock.setblocking(False)
-        with contextlib.suppress(OSError):
-            sock.send(_get("/metrics") * 100)
-    _probe(target, HOLD_SECONDS)
-    for sock in socks:
-        sock.close()
+    with dialled(target.http, 50, receive_bytes=4_096) as socks:
+        for sock in socks:
+            sock.setblocking(False)
+            with contextlib.suppress(OSError):
+                sock.send(_get("/metrics") * 100)
+        _probe(target, HOLD_SECONDS)
     return "50 x 100 pages"
 
 
