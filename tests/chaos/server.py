@@ -6,7 +6,7 @@ Linux only. Nothing is taken from the server but its ready line, its log and its
 import contextlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.error import HTTPError
@@ -120,23 +120,18 @@ class Server(process.Server):
         with contextlib.suppress(OSError):
             Path(f"/proc/{self.pid}/clear_refs").write_text("5")
 
-    def log_size(self) -> tuple[int, int]:
-        """(lines, bytes) written so far; zeros if the log is not read."""
-        if not self.log.exists():
-            return 0, 0
-        lines = size = 0
-        with self.log.open("rb") as log:
-            while part := log.read(1 << 20):
-                lines += part.count(b"\n")
-                size += len(part)
-        return lines, size
+    def log_lines(self) -> int:
+        """How many were written so far; 0 if the log is not read."""
+        return sum(1 for _ in self._logged())
 
     def tracebacks(self) -> int:
         """Lines of the log that tell of an unexpected exception."""
-        if not self.log.exists():
-            return 0
-        with self.log.open("rb") as log:
-            return sum(b"Traceback" in line for line in log)
+        return sum(b"Traceback" in line for line in self._logged())
+
+    def _logged(self) -> Iterator[bytes]:
+        if self.log.exists():
+            with self.log.open("rb") as log:
+                yield from log
 
     def page(self, path: str, seconds: float) -> tuple[int, str]:
         """Status and text of a page of the HTTP port; 0 and the reason if there is none in time."""

@@ -50,8 +50,6 @@ class Figures:
     """Slowest beat, of which the waiting for a core does not count."""
     waited_ms: float = 0.0
     """How long the server, or the canary, was ready and waited for a core in that beat."""
-    slowest_ms: float = 0.0
-    """Slowest commit, produce or fetch of the bystander."""
     beats: int = 0
     cpu_s: float = 0.0
     seconds: float = 0.0
@@ -61,7 +59,6 @@ class Figures:
     threads: int = 0
     descriptors: int = 0
     log_lines: int = 0
-    log_bytes: int = 0
     tracebacks: int = 0
     iterations: int | None = None
     """Iterations of the loop over 20 ms; None from a server that does not count them."""
@@ -221,7 +218,7 @@ class _Trial:
 
         idle = time.monotonic()
         time.sleep(IDLE_SECONDS)
-        loop, log = self._slow_iterations(), server.log_size()
+        loop, log = self._slow_iterations(), server.log_lines()
         server.forget_peak()
         before = server.usage()
         figures.before_mib = before.rss
@@ -274,12 +271,11 @@ class _Trial:
             after = replace(after, rss=now.rss)
         return after
 
-    def _measure(self, before: Usage, after: Usage, log: tuple[int, int]) -> None:
+    def _measure(self, before: Usage, after: Usage, log: int) -> None:
         figures = self._figures
         figures.cpu_s = after.cpu_s - before.cpu_s
         figures.peak_mib, figures.after_mib = after.peak, after.rss
-        lines, size = self._server.log_size()
-        figures.log_lines, figures.log_bytes = lines - log[0], size - log[1]
+        figures.log_lines = self._server.log_lines() - log
 
     def _see(self, watchers: list[Child], idle: float, begin: float, end: float) -> None:
         figures = self._figures
@@ -294,7 +290,6 @@ class _Trial:
         figures.idle_ms, _ = beats.slowest(idle, begin)
         figures.stall_ms, figures.waited_ms = beats.slowest(begin, end)
         figures.stalls = max(0, figures.stalls - beats.starved(begin, end, STALL_S))
-        figures.slowest_ms, _ = steps.slowest(begin, end)
         figures.beats = len(beats.begins)
         figures.errors = [f"canary: {each}" for each in beats.errors]
         figures.errors += [f"bystander: {each}" for each in steps.errors]

@@ -20,8 +20,6 @@ from groupkeeper.storage.errors import StorageError
 from tests.simulation.cluster import Machine
 from tests.support.virtual_loop import VirtualLoop
 
-START_SECONDS = 120.0
-
 
 class Finding(Exception):  # not an error of the fuzzer: what it looks for
     """Something that must not happen. The first line names it."""

@@ -45,7 +45,6 @@ class Turns:
         self._alternating = False
         self.over = False
         """The main thread has finished."""
-        self.switches = 0
 
     def run(self, other: Callable[["Turns"], None], main: Callable[[], T]) -> T:
         """The result of `main`, with which `other` takes turns once it has called `begin`."""
@@ -74,7 +73,6 @@ class Turns:
         """A call of the file system by whichever thread runs."""
         if not self._alternating or self._random.random() >= self._share:
             return
-        self.switches += 1
         if threading.current_thread() is self._thread:
             self._main.release()
             _wait(self._other)

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from groupkeeper.protocol.group_events import TOPIC, Event, decode
-from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.testing.wire.telling import TextNames
 from tests.parity import happened
+from tests.support.requests import records_request
 from tests.support.wire import Address, connect
 
 _ANSWER_BYTES = 8 << 20
@@ -76,12 +76,9 @@ class Story:
         ]
 
     def _read(self, address: Address) -> None:
-        place = FetchPartition(
-            partition=self._partition, fetch_offset=self._offset, partition_max_bytes=_ANSWER_BYTES
-        )
-        topic = FetchTopic(topic=TOPIC, partitions=[place])
+        request = records_request(TOPIC, self._partition, self._offset, _ANSWER_BYTES)
         with connect(address) as client:
-            answer = client.call(12, FetchRequest(max_bytes=_ANSWER_BYTES, topics=[topic]))
+            answer = client.call(12, request)
         data = bytes(answer.responses[0].partitions[0].records or b"")
         for header in iter_batches(data):
             for record in decode_records(data, header):
