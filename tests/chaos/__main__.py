@@ -24,7 +24,7 @@ from tests.chaos.target import Attack
 
 BAD, CANNOT_RUN = 1, 2
 
-DESCRIPTION = """\
+DESCRIPTION = f"""\
 Play attacks on a real server and measure what they do to those who behave.
 
 Each attack has a fresh server, and processes of its own. A canary beats every 5 ms, a
@@ -34,8 +34,7 @@ attack may take, the log readable, and if neither of the two ever sees an error.
 limit by so little that a busy machine can be the reason is played again, at most three times in
 all.
 
-The family damage is of another kind: data directories are damaged, and a server that starts over
-one must not lose anything in silence. `python -m tests.chaos.damage.run --help` explains it.
+The family damage is of another kind. {damage.DESCRIPTION}
 
 `stream` is a run of its own, of a server and a streaming job that are killed; see `stream --help`.
 
@@ -46,6 +45,7 @@ EXAMPLES = """\
   python -m tests.chaos connections metadata-all a family, and one more
   python -m tests.chaos --fuzz-seconds 600 fuzz-cut
   python -m tests.chaos damage --damages 50 --seed 7
+  python -m tests.chaos damage --only 17,23 --keep kept   two, and what is left of them
   python -m tests.chaos stream --minutes 10
   python -m tests.chaos mutants                  whether attacks notice servers without defences"""
 DAMAGE = "damage"

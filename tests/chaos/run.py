@@ -1,6 +1,6 @@
 """One run: attacks one after the other, repeated where chance may have spoilt them; what is shown.
 
-On a terminal the progress is shown and a table comes at the end; elsewhere a plain line per attack.
+A line for each attack; on a terminal also what happens now.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tests.chaos.target import Attack
 from tests.chaos.trial import Figures, trial
-from tests.chaos.verdict import COLUMNS, RIGHT, better, faults, may_be_chance, row, table
+from tests.chaos.verdict import COLUMNS, RIGHT, better, faults, may_be_chance, row
 from tests.support.process import ROOT
 
 WIDTHS = (24, 5, 4, 8, 7, 6, 14, 6, 0)
@@ -48,8 +48,6 @@ class Run:
                 self._rows.append((attack, figures))
                 self._line(row(attack, figures), bad=bool(faults(attack, figures)))
         bad = sum(bool(faults(attack, figures)) for attack, figures in self._rows)
-        if self._console.is_terminal:
-            self._console.print(table(self._rows))
         words = "all good" if not bad else f"{bad} bad"
         self._print(f"{len(attacks)} attacks in {time.monotonic() - begin:.0f} s: {words}")
         return bad

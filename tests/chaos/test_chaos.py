@@ -20,7 +20,7 @@ from tests.chaos.mutants import main as play_mutants
 from tests.chaos.run import Run
 from tests.chaos.target import Attack, Limits, Target
 from tests.chaos.trial import Figures, trial
-from tests.chaos.verdict import COLUMNS, better, faults, may_be_chance, row, table
+from tests.chaos.verdict import COLUMNS, better, faults, may_be_chance, row
 from tests.support.process import ROOT, NotReady
 
 ATTACK = Attack("any", "bytes", "nothing", play=None)  # type: ignore[arg-type]
@@ -52,6 +52,8 @@ def test_an_attack_is_played_from_end_to_end(tmp_path: Path) -> None:
 def test_good_figures_have_no_faults() -> None:
     assert faults(ATTACK, GOOD) == []
     assert row(ATTACK, GOOD)[-1] == "good"
+    bad = dataclasses.replace(GOOD, stall_ms=900.0, words="3 closed")
+    assert row(ATTACK, bad)[-1] == "BAD: stall 900 ms (3 closed)"
 
 
 def test_the_server_is_not_blamed_for_a_core_that_it_did_not_get() -> None:
@@ -124,15 +126,6 @@ def test_the_try_with_fewer_faults_counts_and_then_the_shorter_stall() -> None:
     assert better(ATTACK, slow, slower) is slow
     assert better(ATTACK, slower, slow) is slow
     assert better(ATTACK, slow, GOOD) is GOOD
-
-
-def test_the_table_has_a_row_for_each_attack() -> None:
-    bad = dataclasses.replace(GOOD, stall_ms=900.0, words="3 closed")
-    out = io.StringIO()
-    console = Console(file=out, width=150)
-    console.print(table([(ATTACK, GOOD), (ATTACK, bad)]))
-    assert all(name in out.getvalue() for name in COLUMNS)
-    assert "BAD: stall 900 ms (3 closed)" in out.getvalue()
 
 
 def test_a_run_says_a_line_for_each_attack_and_how_many_are_bad(

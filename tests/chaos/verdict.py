@@ -1,9 +1,7 @@
-"""Whether what an attack did is within its limits, and the table that says so."""
+"""Whether what an attack did is within its limits, and the row that says so."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
-
-from rich.table import Table
 
 from tests.chaos.target import Attack, Limits
 from tests.chaos.trial import Figures
@@ -97,13 +95,3 @@ def row(attack: Attack, figures: Figures) -> list[str]:
         str(figures.log_lines),
         said.splitlines()[0],
     ]
-
-
-def table(rows: Sequence[tuple[Attack, Figures]]) -> Table:
-    """For a terminal. MiB: before the attack, at its worst, after it."""
-    made = Table(caption="MiB: before, at worst, after. idle: the canary's slowest beat before")
-    for name in COLUMNS:
-        made.add_column(name, justify="right" if name in RIGHT else "left")
-    for attack, figures in rows:
-        made.add_row(*row(attack, figures), style="red" if faults(attack, figures) else None)
-    return made

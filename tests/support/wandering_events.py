@@ -9,9 +9,9 @@ from typing import Any, Final
 from groupkeeper.coordinator.facts import GroupsLoaded
 from groupkeeper.coordinator.group import GroupState
 from groupkeeper.observe.events import event_of
-from groupkeeper.protocol.embedded import Assignment, TopicPartition, read_assigned
+from groupkeeper.protocol.embedded import read_assigned
 from groupkeeper.protocol.group_events import Event, decode, encode
-from tests.support.codecs import encode_assignment
+from tests.support.consumer import share_of
 from tests.support.scene import GROUP, Scene, topics
 
 NAMES: Final = ("ann", "bea", "cid", "dan", "EVE", "FAY")
@@ -72,14 +72,7 @@ def _plan(chance: random.Random) -> dict[str, bytes]:
     for index in range(PARTITIONS):
         if chance.randrange(5):
             dealt[chance.choice(NAMES)].append(index)
-    return {
-        name: encode_assignment(
-            Assignment(
-                version=1, assigned_partitions=[TopicPartition(topic="orders", partitions=indexes)]
-            )
-        )
-        for name, indexes in dealt.items()
-    }
+    return {name: share_of("orders", indexes) for name, indexes in dealt.items()}
 
 
 def _stored(scene: Scene) -> list[Event]:

@@ -8,13 +8,12 @@ from typing import Final
 from groupkeeper.history.coverage import Span
 from groupkeeper.history.partition import Fed
 from groupkeeper.history.records import CommitRun, GroupRecord
-from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataValue,
     MemberMetadata,
     encode_value,
 )
-from tests.support.codecs import encode_assignment, encode_subscription
+from tests.support.consumer import share_of, subscription
 from tests.support.told_events import NOON
 
 NAMES: Final = ("ann", "bea", "cid", "EVE", "FAY")
@@ -77,8 +76,7 @@ class _Group:
         chance = self.chance
         topics = chance.choice((["orders"], ["orders"], ["orders", "payments"]))
         own = [number for number, owner in self.owners.items() if owner == name]
-        share = [TopicPartition(topic="orders", partitions=own)] if own else []
-        assignment = encode_assignment(Assignment(assigned_partitions=share))
+        assignment = share_of("orders", own, 0)
         return MemberMetadata(
             member_id=self._id(name),
             group_instance_id=name if name.isupper() else None,
@@ -86,7 +84,7 @@ class _Group:
             client_host=f"/10.0.0.{chance.choice((1, 1, 1, 2))}",
             rebalance_timeout=60_000,
             session_timeout=10_000,
-            subscription=encode_subscription(Subscription(version=1, topics=topics)),
+            subscription=subscription(*topics),
             assignment=b"?" if chance.random() < 0.05 else assignment,
         )
 

@@ -1,13 +1,8 @@
-"""Damage after damage, each on a fresh copy of a directory; what is shown, and what is kept.
-
-Also a command of its own: `python -m tests.chaos.damage.run --help`.
-"""
+"""Damage after damage, each on a fresh copy of a directory; what is shown, and what is kept."""
 
 import argparse
 import contextlib
 import shutil
-import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -28,7 +23,6 @@ from tests.support.process import ROOT
 DAMAGES = 400
 SEED = 9
 AT_A_TIME = 2
-BAD_EXIT, CANNOT_RUN = 1, 2
 
 DESCRIPTION = """\
 Damage data directories, and see whether a server that starts over them loses anything in silence.
@@ -41,11 +35,6 @@ generations, topics, records. What it may come to:
 """ + "\n".join(
     f"  {name:10} {'BAD: ' if name in BAD else ''}{words}" for name, words in VERDICTS.items()
 )
-EXAMPLES = """\
-  python -m tests.chaos.damage.run                         400 damages, some five minutes
-  python -m tests.chaos.damage.run --seed 7 --damages 50   others, and fewer
-  python -m tests.chaos.damage.run --only 17,23 --keep kept   two, and what is left of them
-  python -m tests.chaos.damage.run --checkout ../other     the server of another work tree"""
 
 
 @dataclass(frozen=True)
@@ -233,25 +222,3 @@ def plan_of(options: argparse.Namespace) -> Plan:
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(each) for each in text.split(","))
-
-
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.chaos.damage.run",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_options(parser)
-    options = parser.parse_args(arguments)
-    console = Console()
-    with tempfile.TemporaryDirectory(prefix="groupkeeper-damage-") as folder:
-        try:
-            return BAD_EXIT if play(plan_of(options), Path(folder), console) else 0
-        except ServerError as error:
-            console.print(str(error), style="red", highlight=False, markup=False)
-            return CANNOT_RUN
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,7 +1,4 @@
-"""One run: a server and a streaming job that are both killed, and what the job has in the end.
-
-Also a command of its own: `python -m tests.chaos.stream.run --help`.
-"""
+"""One run: a server and a streaming job that are both killed, and what the job has in the end."""
 
 import argparse
 import json
@@ -327,7 +324,3 @@ def main(arguments: list[str]) -> int:
         except (NotReady, RuntimeError, subprocess.TimeoutExpired) as error:
             _say(console, str(error), "red")
             return CANNOT_RUN
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
