@@ -34,6 +34,7 @@ from groupkeeper.protocol.records.consumer_offsets import (
     decode_offset_value,
 )
 
+_ROWS: Final = 10_000
 _INT16: Final = Struct(">h")
 
 Row = dict[str, object]
@@ -51,7 +52,14 @@ class Line(NamedTuple):
 
 
 def read_lines(buffer: bytes, split: Split, lines: Iterable[Line]) -> Iterator[pa.RecordBatch]:
-    """Rows of the batches at `lines`, then those about damage."""
+    """Wanted rows of the batches at `lines`, then those about damage."""
+    for batch in _read_lines(buffer, split, lines):
+        wanted = batch.filter(split.selection.mask(batch)) if split.selection.columns else batch
+        if wanted.num_rows:
+            yield wanted
+
+
+def _read_lines(buffer: bytes, split: Split, lines: Iterable[Line]) -> Iterator[pa.RecordBatch]:
     rows: list[Row] = []
     looked_at: list[Line] = []
     for each in lines:
@@ -65,6 +73,9 @@ def read_lines(buffer: bytes, split: Split, lines: Iterable[Line]) -> Iterator[p
             else:
                 rows += [_row(record, header, line, split) for record in records]
         looked_at.append(line)
+        if len(rows) >= _ROWS:
+            yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+            rows = []
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
     problems = list(lost(looked_at))

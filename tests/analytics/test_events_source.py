@@ -131,8 +131,10 @@ def test_fewer_columns_have_the_same_rows(folder):
     assert rows(folder, names=few) == [{name: row[name] for name in few} for row in rows(folder)]
 
 
-def test_an_option_chooses_a_group(folder):
+def test_options_choose_rows(folder):
     assert [row["offset"] for row in rows(folder, group="g")] == [0, 2, 3, 5, None]
+    assert [row["offset"] for row in rows(folder, since=str(NOW + 1))] == [None]
+    assert len(rows(folder, since="2023-11-14T22:13:20Z", until=str(NOW + 1))) == 7
 
 
 def test_an_empty_partition_is_read_once(folder):

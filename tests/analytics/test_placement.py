@@ -1,15 +1,14 @@
-"""What is read for one group. Groups are placed over three partitions."""
+"""Which partitions are read for one group. Groups are placed over three partitions."""
 
 import pytest
 
-from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.placement import of_groups, possible_counts
 from groupkeeper.analytics.reading.plan import plan
 from groupkeeper.analytics.reading.segments import OFFSETS
 from groupkeeper.analytics.sources.options import Options
 from groupkeeper.analytics.sources.readers import LogReader
 from groupkeeper.protocol.placement import partition_of
-from tests.analytics.logs import batch, commit, marker, tables, write_segment
+from tests.analytics.logs import batch, commit, tables, write_segment
 
 NAMES = [f"group-{number}" for number in range(40)]
 
@@ -62,11 +61,3 @@ def test_a_partition_that_is_not_in_the_copy_counts(folder):
 def test_a_group_that_the_log_does_not_have_gives_empty_tables(folder):
     made = tables(folder, groups=frozenset({"nobody"}))
     assert (made["groups"], made["offsets"]) == ([], [])
-
-
-def test_a_group_has_its_records_and_markers_and_damage(tmp_path):
-    log = batch([commit("g", "t", 0, 1), commit("h", "t", 0, 2)]) + marker(2, 7, commit=True)
-    write_segment(tmp_path / "__consumer_offsets-0", 0, log + b"torn")
-    splits = [split for chunk in plan([tmp_path], group="h").chunks for split in chunk]
-    rows = [row for split in splits for each in parse_split(split) for row in each.to_pylist()]
-    assert [(row["group"], row["offset"]) for row in rows] == [("h", 1), (None, 2), (None, None)]

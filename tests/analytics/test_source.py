@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import parse
 from groupkeeper.analytics.reading.columns import SCHEMA
-from groupkeeper.analytics.reading.plan import Split
+from groupkeeper.analytics.reading.plan import EVERYTHING, Selection, Split
 from groupkeeper.analytics.reading.segments import OFFSETS
 from groupkeeper.analytics.sources.formats import ConsumerOffsetsSource
 from groupkeeper.analytics.sources.options import Options
@@ -57,6 +57,8 @@ def test_several_paths_and_empty_ones_can_be_loaded(spark, folder, tmp_path):
         ({"path": "/", "chunk_bytes": "0"}, "positive size"),
         ({"path": "/", "chunk_byte": "9"}, "no such option: chunk_byte, did you mean chunk_bytes?"),
         ({"path": "/", "x": "9"}, r"no such option: x \(known: path, "),
+        ({"path": "/", "since": "soon"}, "since must be a time such as 2026-11-22T08:30:00Z"),
+        ({"path": "/", "until": ""}, "until must be a time"),
     ],
 )
 def test_wrong_options_are_refused(options, said):
@@ -69,6 +71,25 @@ def test_wrong_options_are_refused(options, said):
 )
 def test_sizes_have_units(text, size):
     assert Options.of({"path": "/", "chunk_bytes": text}).chunk_bytes == size
+
+
+def test_a_selection_is_read_from_options():
+    given = {"group": "a", "since": "2026-11-22T08:30:00.001+00:00", "until": "1795336200002"}
+    assert Options.of({"path": "/", **given}).selection == Selection(
+        "a", since=1_795_336_200_001, until=1_795_336_200_002
+    )
+    assert Options.of({"path": "/"}).selection == EVERYTHING
+
+
+@pytest.mark.parametrize(("text", "hours"), [("3h", 3), ("2 d", 48), ("90m", 1.5)])
+def test_a_time_may_be_how_long_ago(monkeypatch, text, hours):
+    monkeypatch.setattr("groupkeeper.analytics.sources.options.time.time", lambda: 10**9)
+    assert Options.of({"path": "/", "since": text}).selection.since == 10**12 - hours * 3_600_000
+
+
+def test_a_time_without_a_zone_is_in_utc():
+    since = Options.of({"path": "/", "since": "2026-11-22"}).selection.since
+    assert since == 1_795_305_600_000
 
 
 def test_an_empty_plan_reads_nothing(folder):

@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import files, kernels
@@ -95,10 +94,10 @@ def parse(
         rows, room = _rows(int(batches[:, kernels.COUNT].sum()), room)
         count = fields.read_records(working, batches, rows, int(split.topic == EVENTS))
         rows = rows[:, :count]
-        if count and split.group is not None:
-            [groups] = batch_of(working, batches, rows, split, ["group"]).columns
-            wanted = pc.equal(groups, split.group).fill_null(True)
-            rows = np.ascontiguousarray(rows[:, wanted.to_numpy(zero_copy_only=False)])
+        if count and split.selection.columns:
+            asked = batch_of(working, batches, rows, split, split.selection.columns)
+            wanted = split.selection.mask(asked).to_numpy(zero_copy_only=False)
+            rows = np.ascontiguousarray(rows[:, wanted])
         if rows.size:
             yield batch_of(working, batches, rows, split, names)
         if problems := [*_lost(batches)]:
@@ -334,7 +333,7 @@ def _read_again(
     covered = list(cover([segment for segment in found if segment]))
     only = max(split.first, split.only[0]), min(split.until, split.only[1])
     parts = [
-        replace(part, notes=(), only=only, group=split.group)
+        replace(part, notes=(), only=only, selection=split.selection)
         for each in covered
         for part in cut(each, max(split.size, 1), last=split.last and each is covered[-1])
         if part.first < split.until and part.until > split.first

@@ -11,7 +11,7 @@ from itertools import groupby, islice
 from typing import Final
 
 from groupkeeper.analytics.reading import files, parse, walk
-from groupkeeper.analytics.reading.plan import Plan, Split
+from groupkeeper.analytics.reading.plan import EVERYTHING, Plan, Split
 from groupkeeper.protocol.placement import partition_of
 
 MOST_PARTITIONS: Final = 10_000
@@ -70,7 +70,7 @@ def _first_groups(split: Split) -> set[str]:
         return set()
     second = islice(walk.headers(BytesIO(data), 0, len(data)), 1, 2)
     for size in (*(each.position for each in second), len(data)):
-        head = replace(split, end=split.start + size, last=False, notes=(), group=None)
+        head = replace(split, end=split.start + size, last=False, notes=(), selection=EVERYTHING)
         rows = parse(data[:size], head, ["group"])
         names = {name for batch in rows for name in batch.column("group").to_pylist()}
         if names := names - {None}:

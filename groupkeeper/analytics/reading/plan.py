@@ -6,6 +6,8 @@ where a batch starts. Segments larger than a chunk are cut at batches, found fro
 or, without an index, by a walk over batch headers; small ones are packed together. The folder may
 belong to a running broker: its newest index is padded with zeros, its last batch may be torn, and
 files may be replaced or deleted at any time.
+
+A `Selection` limits the records. `placement.of_groups` drops partitions that cannot hold a group.
 """
 
 import os
@@ -13,6 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Final, Protocol, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from groupkeeper.analytics.reading import walk
 from groupkeeper.analytics.reading.files import AnyPath, place
@@ -29,7 +34,42 @@ from groupkeeper.analytics.reading.segments import (
     find_topics,
     partition_of,
 )
+from groupkeeper.analytics.reading.topic_log import place_of
 
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Filter by group, and by time of the record in [since, until), in epoch ms. None: no limit.
+
+    A row without a value to compare is included: transaction markers have no group, and rows about
+    damage have neither.
+    """
+
+    group: str | None = None
+    since: int | None = None
+    until: int | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that `mask` compares; none if all rows are included."""
+        has_times = self.since is not None or self.until is not None
+        asked = (("group", self.group is not None), ("timestamp_ms", has_times))
+        return tuple(name for name, is_asked in asked if is_asked)
+
+    def mask(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return a boolean mask of the included rows of a batch that has `columns`."""
+        wanted = pa.repeat(True, batch.num_rows)
+        for name, compare, limit in (
+            ("group", pc.equal, self.group),
+            ("timestamp_ms", pc.greater_equal, self.since),
+            ("timestamp_ms", pc.less, self.until),
+        ):
+            if limit is not None:
+                wanted = pc.and_(wanted, compare(batch.column(name), limit).fill_null(True))
+        return wanted
+
+
+EVERYTHING: Final = Selection()
 SMALLEST_CHUNK: Final = 4 * 1024 * 1024
 LARGEST_CHUNK: Final = 64 * 1024 * 1024
 CHUNKS_PER_CORE: Final = 3
@@ -42,8 +82,8 @@ class Split:
     so a torn batch is still being written.
 
     `identity` is as in `files.Status`; (0, 0) disables its check. Batches with offsets in
-    `elsewhere` are read from other segments, and those outside of `only` by other tasks. With
-    `group`, records of other groups are left out, not those without a group.
+    `elsewhere` are read from other segments, and those outside of `only` by other tasks. Records
+    outside of the selection are left out.
     """
 
     path: str
@@ -58,7 +98,7 @@ class Split:
     only: Range = (0, NO_END)
     notes: tuple[Note, ...] = ()
     topic: str = OFFSETS
-    group: str | None = None
+    selection: Selection = EVERYTHING
 
     @property
     def size(self) -> int:
@@ -82,16 +122,16 @@ def plan(
     paths: Iterable[AnyPath],
     chunk_bytes: int | None = None,
     topic: str = OFFSETS,
-    group: str | None = None,
+    selection: Selection = EVERYTHING,
 ) -> Plan:
-    """Plan the reading of one topic under `paths`: data folders, partition folders or single
-    segments. `group` is as in `Split`.
+    """Plan the reading of the selected records of one topic under `paths`: data folders, partition
+    folders or single segments.
 
     A split ends at the first batch boundary at or after `chunk_bytes` bytes. The plan is empty if
     all segments are empty. Raises AnalyticsError for a path that is missing or has no log of the
     topic, and for a partition found in two folders.
     """
-    return plan_segments(find_segments(paths, topic), chunk_bytes, group)
+    return plan_segments(find_segments(paths, topic), chunk_bytes, selection)
 
 
 def plan_topics(paths: Iterable[AnyPath], chunk_bytes: int | None = None) -> dict[str, Plan]:
@@ -103,7 +143,9 @@ def plan_topics(paths: Iterable[AnyPath], chunk_bytes: int | None = None) -> dic
 
 
 def plan_segments(
-    segments: Sequence[SegmentFile], chunk_bytes: int | None = None, group: str | None = None
+    segments: Sequence[SegmentFile],
+    chunk_bytes: int | None = None,
+    selection: Selection = EVERYTHING,
 ) -> Plan:
     """Plan the reading of the segments that `find_segments` returned."""
     size = sum(segment.size for segment in segments)
@@ -114,8 +156,8 @@ def plan_segments(
         partitions += 1
         covered = list(cover(list(of_one)))
         for each in covered:
-            parts = cut(each, limit, last=each is covered[-1])
-            splits += (replace(part, group=group) for part in parts)
+            parts = cut(each, limit, last=each is covered[-1], since=selection.since)
+            splits += (replace(part, selection=selection) for part in parts)
     size = sum(split.size for split in splits)
     return Plan(tuple(pack(splits, limit)), partitions, len(segments), size)
 
@@ -136,13 +178,17 @@ def chunk_bytes_for(size: int) -> int:
     return min(max(wanted, SMALLEST_CHUNK), LARGEST_CHUNK)
 
 
-def cut(covered: CoveringSegment, limit: int, *, last: bool) -> Iterator[Split]:
+def cut(
+    covered: CoveringSegment, limit: int, *, last: bool, since: int | None = None
+) -> Iterator[Split]:
     """Yield splits that cover the segment, start at batches and have at least `limit` bytes, except
-    the last.
+    the last. With `since`, they cover the records from that time on.
     """
     segment = covered.segment
-    boundaries = _boundaries(segment, limit)
-    places = [(0, segment.base), *boundaries, (segment.size, covered.until)]
+    begin = 0, segment.base
+    if since is not None:
+        begin = place_of(segment.path, segment.base, segment.size, since)
+    places = [begin, *_boundaries(segment, limit, begin[0]), (segment.size, covered.until)]
     for (start, first), (end, until) in pairwise(places):
         yield Split(
             str(segment.path),
@@ -159,9 +205,8 @@ def cut(covered: CoveringSegment, limit: int, *, last: bool) -> Iterator[Split]:
         )
 
 
-def _boundaries(segment: SegmentFile, limit: int) -> Iterator[tuple[int, int]]:
+def _boundaries(segment: SegmentFile, limit: int, start: int) -> Iterator[tuple[int, int]]:
     """Yield positions and base offsets of the batches where a segment is cut."""
-    start = 0
     # A remainder of less than half a chunk is not worth a split of its own.
     if segment.size - start <= limit * 3 // 2:
         return

@@ -14,7 +14,7 @@ excludes batches by time. Neither has a checksum: an entry is used only if the h
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from struct import Struct
 from typing import BinaryIO, Final, NamedTuple
 
@@ -108,6 +108,12 @@ class TopicSegment:
         self._cursor = time, len(self._positions) - 1
         return self.end if self._until in (None, self.end) else None
 
+    def place_of(self, since: int) -> tuple[int, int]:
+        """Position and base of a batch: no earlier batch has records from `since` on."""
+        mark = self._start_at(since - 1)
+        batches = self._block(mark).batches
+        return (self._positions[mark], batches[0].base) if batches else (0, self.base)
+
     def _start_at(self, time: int) -> int:
         """Return a block: no batch before it has a timestamp later than `time`."""
         known, number = self._cursor
@@ -189,6 +195,13 @@ class TopicSegment:
         if self._until is not None:
             raise NotKnown("bytes that are not a batch")
         return _Block(found, self._size)
+
+
+def place_of(path: AnyPath, base: int, size: int, since: int) -> tuple[int, int]:
+    """See `TopicSegment.place_of`; the start of the segment if that fails."""
+    with suppress(OSError, NotKnown), closing(TopicSegment(path, base, size, None)) as segment:
+        return segment.place_of(since)
+    return 0, base
 
 
 def first_time(path: AnyPath) -> int:

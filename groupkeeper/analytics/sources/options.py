@@ -2,22 +2,28 @@
 
 import json
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Final
 
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading.files import AnyPath
 from groupkeeper.analytics.reading.follow import EARLIEST, LATEST
+from groupkeeper.analytics.reading.plan import Selection
 from groupkeeper.analytics.reading.segments import expand
 
+NAMES: Final = (*("path", "paths", "chunk_bytes", "group", "since", "until"),)
 OF_STREAMS: Final = ("startingOffsets", "maxBytesPerTrigger", "failOnDataLoss")
 """Named as in Spark's source for Kafka; case is ignored."""
 FOR_BOTH: Final = ("path", "paths", "chunk_bytes")
-NAMES: Final = (*FOR_BOTH, "group")
 _SIZE: Final = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?")
 _UNITS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+_AGE: Final = re.compile(r"(\d+)\s*([smhd])")
+_AGES: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DIGITS: Final = re.compile(r"-?\d{1,18}")
 _HOW: Final = (
     "load(folder), or create temporary view ... using {0} options (path '...'); for a table made "
     "with create table, Spark passes no options to a Python source"
@@ -30,7 +36,7 @@ class Options:
 
     paths: tuple[AnyPath, ...]
     chunk_bytes: int | None
-    group: str | None
+    selection: Selection
 
     @classmethod
     def of(cls, options: Mapping[str, str], format_name: str = "consumer_offsets") -> "Options":
@@ -43,7 +49,7 @@ class Options:
         return cls(
             paths=tuple(expand(_paths(options, format_name))),
             chunk_bytes=_size("chunk_bytes", options.get("chunk_bytes")),
-            group=options.get("group"),
+            selection=_selection(options),
         )
 
 
@@ -96,6 +102,32 @@ def _paths(options: Mapping[str, str], format_name: str) -> list[str]:
     if not paths:
         raise AnalyticsError(f"{format_name} needs a path: {_HOW.format(format_name)}")
     return paths
+
+
+def _selection(options: Mapping[str, str]) -> Selection:
+    return Selection(
+        options.get("group"),
+        _time("since", options.get("since")),
+        _time("until", options.get("until")),
+    )
+
+
+def _time(name: str, text: str | None) -> int | None:
+    """Epoch milliseconds, from such, from ISO 8601 (UTC without a zone), or from an age."""
+    if text is None:
+        return None
+    if age := _AGE.fullmatch(text.strip()):
+        return int(time.time() * 1000) - int(age[1]) * _AGES[age[2]]
+    if _DIGITS.fullmatch(text.strip()):
+        return int(text)
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise AnalyticsError(
+            f"{name} must be a time such as 2026-11-22T08:30:00Z, epoch milliseconds, or how long "
+            f"ago (3h, 2d), not {text}"
+        ) from None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _size(name: str, text: str | None) -> int | None:

@@ -38,9 +38,9 @@ class LogReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed
     def partitions(self) -> list[InputPartition]:
         options = self.options
         with said_in_one_line():
-            work = plan(options.paths, options.chunk_bytes, self.topic, options.group)
-            if options.group is not None:
-                work = of_groups(work, [options.group])
+            work = plan(options.paths, options.chunk_bytes, self.topic, options.selection)
+            if options.selection.group is not None:
+                work = of_groups(work, [options.selection.group])
         return [InputPartition(chunk) for chunk in work.chunks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
