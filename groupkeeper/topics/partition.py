@@ -5,6 +5,7 @@ end after a crash is found when the log is opened. Blocking methods make file ca
 threads: the event loop only accesses memory.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock
 from typing import Final, NamedTuple, Protocol
