@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from groupkeeper.cli import FAILED
+from groupkeeper.cli.app import CommandRefused
 from groupkeeper.cli.options import Decorator
 from groupkeeper.cli.progress import ByteProgress, ended_in_order, progress
 from groupkeeper.cli.serve import DATA_DIR
@@ -53,7 +53,7 @@ class _CountedFiles(Files):
 @click.command(short_help="Copy a data directory, also that of a running server.")
 @click.argument("dest", type=click.Path(path_type=Path))
 @_data_dir("The data directory.")
-def backup(dest: Path, data_dir: Path) -> int:
+def backup(dest: Path, data_dir: Path) -> None:
     """Copy a data directory to DEST, a new folder, whether a server is running on it or not.
 
     The copy has everything that was acknowledged before the backup began.
@@ -77,19 +77,17 @@ def backup(dest: Path, data_dir: Path) -> int:
             note = back_up(FilesToRead(), _CountedFiles(told), job)
             others = left_out(FilesToRead(), job)
     except (StorageError, OSError) as problem:
-        print(f"groupkeeper: no backup was made: {problem}", file=sys.stderr)
-        return FAILED
+        raise CommandRefused(f"no backup was made: {problem}") from None
     if others:
         names = ", ".join(others)
         print(f"groupkeeper: left out, as not made by a server: {names}", file=sys.stderr)
     print(f"backed up {data_dir} to {dest}: {_summary(note, started)}")
-    return 0
 
 
 @click.command(short_help="Create a data directory from a backup.")
 @click.argument("backup", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @_data_dir("The data directory to create: missing, or an empty folder.")
-def restore(backup: Path, data_dir: Path) -> int:
+def restore(backup: Path, data_dir: Path) -> None:
     """Create a data directory from BACKUP, which was made by `groupkeeper backup`.
 
     BACKUP is verified, and not changed: its files are copied.
@@ -99,10 +97,8 @@ def restore(backup: Path, data_dir: Path) -> int:
         with ended_in_order(), progress("copying") as told:
             note = copy_back(FilesToRead(), _CountedFiles(told), str(backup), str(data_dir))
     except (StorageError, OSError) as problem:
-        print(f"groupkeeper: nothing was restored: {problem}", file=sys.stderr)
-        return FAILED
+        raise CommandRefused(f"nothing was restored: {problem}") from None
     print(f"restored {backup} to {data_dir}: {_summary(note, started)}")
-    return 0
 
 
 def _summary(note: BackupNote, started: float) -> str:

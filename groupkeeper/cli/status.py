@@ -1,7 +1,6 @@
 """`groupkeeper status`: whether a server is ready, and what needs attention, on one screen."""
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -9,6 +8,7 @@ from typing import Any, Final
 import click
 
 from groupkeeper.cli import FAILED
+from groupkeeper.cli.app import CommandRefused
 from groupkeeper.cli.http_port import PROBLEMS, ask_json
 from groupkeeper.cli.options import CONFIG, HTTP, address_option, json_rows
 from groupkeeper.settings.options import Address, format_address
@@ -54,10 +54,6 @@ COUNTED: Final = (
 """Numbers that are 0 unless something is wrong."""
 
 
-class Unreachable(Exception):
-    """The HTTP port does not return the status. The text gives the reason."""
-
-
 @click.command(short_help="Show whether a server is ready, and what needs attention.")
 @address_option("http", HTTP, "The server's HTTP port.")
 @CONFIG
@@ -73,11 +69,7 @@ def status(http: Address, config: Path | None, as_json: bool) -> int:
 
     The exit code is 1 if the server is not ready, or does not answer.
     """
-    try:
-        found = _ask(http)
-    except Unreachable as problem:
-        print(f"groupkeeper: {problem}", file=sys.stderr)
-        return FAILED
+    found = _ask(http)
     if as_json:
         print(json.dumps(found))
     else:
@@ -91,12 +83,12 @@ def _ask(address: Address) -> dict[str, Any]:
     try:
         _, found = ask_json(address, "/status", TIMEOUT_S, MOST_BYTES)
     except PROBLEMS as problem:
-        raise Unreachable(
+        raise CommandRefused(
             f"no Groupkeeper answers at {where} ({problem!r}): start it, "
             "or name its HTTP port with --http"
         ) from None
     if "ready" not in found:
-        raise Unreachable(f"{where} is not the HTTP port of this version of Groupkeeper")
+        raise CommandRefused(f"{where} is not the HTTP port of this version of Groupkeeper")
     return found
 
 

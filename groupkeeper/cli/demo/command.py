@@ -1,14 +1,13 @@
 """`groupkeeper demo`: rebalances of real consumers in a minute, explained by `why`."""
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from groupkeeper.cli import FAILED
+from groupkeeper.cli.app import CommandRefused
 from groupkeeper.cli.demo.stage import DemoProcesses, StageError
 from groupkeeper.cli.why.now import session_limits, settings_of
 from groupkeeper.cli.why.read import read_last
@@ -43,7 +42,7 @@ class _Step:
 
 @click.command(short_help="Show rebalances of real consumers, and why they happened.")
 @click.option("--keep", is_flag=True, help="Keep server and consumers running until Ctrl-C.")
-def demo(keep: bool) -> int:
+def demo(keep: bool) -> None:
     """Show rebalances of real consumers, and the output of `groupkeeper why` for each.
 
     Starts a server on free loopback ports, with its data in memory, and three consumers: one
@@ -57,9 +56,7 @@ def demo(keep: bool) -> int:
     except asyncio.CancelledError:
         raise click.Abort from None
     except (CallFailed, OSError, StageError) as problem:
-        print(f"groupkeeper: {problem}", file=sys.stderr)
-        return FAILED
-    return 0
+        raise CommandRefused(str(problem)) from None
 
 
 async def _run(*, keep: bool) -> None:

@@ -7,6 +7,7 @@ Source: Kafka's `ConsumerGroupCommand.ConsumerGroupService` (`printOffsets`, `pr
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -63,7 +64,7 @@ def describe(
         raise click.UsageError("Only one of --offsets, --topics, --members, --state can be given")
     if lag_seconds and view not in ("offsets", "topics"):
         raise click.UsageError("--lag-seconds requires --offsets or --topics")
-    report = _Report(cluster, view, lag_seconds=lag_seconds, verbose=verbose)
+    report = _Report(cluster.as_json, view, lag_seconds, verbose)
 
     async def work(client: "Client") -> int:
         from groupkeeper.client.coordinators import chunks
@@ -76,15 +77,15 @@ def describe(
     return cluster.run(work)
 
 
+@dataclass(slots=True)
 class _Report:
     """One call of the command; `exit_code` is 1 once groups are missing or unknown."""
 
-    def __init__(self, cluster: Cluster, view: str, *, lag_seconds: bool, verbose: bool) -> None:
-        self._json = cluster.as_json
-        self._view = view
-        self._seconds = lag_seconds
-        self._verbose = verbose
-        self.exit_code = 0
+    as_json: bool
+    view: str
+    lag_seconds: bool
+    verbose: bool
+    exit_code: int = 0
 
     async def show(self, client: "Client", ids: Sequence[str]) -> None:
         from groupkeeper.client.groups import DEAD, describe_groups
@@ -97,29 +98,29 @@ class _Report:
         rows = await self._rows(client, groups)
         for name, group in groups.items():
             self._remark(group)
-            show(self._shown(rows[name]), as_json=self._json)
+            show(self._shown(rows[name]), as_json=self.as_json)
 
     async def _rows(
         self, client: "Client", groups: "Mapping[str, GroupDescription]"
     ) -> dict[str, Sequence[TableRow]]:
-        if self._view == "state":
+        if self.view == "state":
             return {name: [_state(client, group)] for name, group in groups.items()}
-        if self._view == "members":
+        if self.view == "members":
             return {name: _members(group) for name, group in groups.items()}
         from groupkeeper.client.lag import places_of
 
-        now_ms = int(time.time() * 1000) if self._seconds else None
+        now_ms = int(time.time() * 1000) if self.lag_seconds else None
         places = await places_of(client, groups, now_ms)
         rows: Callable[[str, Sequence[GroupPartition]], Sequence[TableRow]]
-        rows = _topics if self._view == "topics" else _offsets
+        rows = _topics if self.view == "topics" else _offsets
         return {name: rows(name, some) for name, some in places.items()}
 
     def _shown(self, rows: Sequence[TableRow]) -> Sequence[TableRow]:
         """Return the rows with only the requested columns."""
-        left_out = set() if self._verbose else {*ONLY_VERBOSE}
-        if not self._seconds:
+        left_out = set() if self.verbose else {*ONLY_VERBOSE}
+        if not self.lag_seconds:
             left_out.add("lag_seconds")
-        if not (self._json or any(each.get("group_instance_id") for each in rows)):
+        if not (self.as_json or any(each.get("group_instance_id") for each in rows)):
             left_out.add("group_instance_id")
         return [{key: row[key] for key in row if key not in left_out} for row in rows]
 
