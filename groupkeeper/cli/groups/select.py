@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 CONSUMER_PROTOCOLS = ("", "consumer")
 """Protocol types of groups with consumer offsets; empty for groups that never had members."""
+CHANGING: Final = ("delete", "remove-members")
+"""Commands that take groups from the command line only, never from the variable."""
 NAMED: Final = 20
 """Maximum number of unserved partitions to list."""
 
@@ -83,7 +85,8 @@ def group_options(function: Function) -> Function:
         **more: Any,
     ) -> Any:
         others = all_groups + (group_regex is not None)
-        if others and not on_command_line("group"):
+        command = click.get_current_context().command.name
+        if (others or command in CHANGING) and not on_command_line("group"):
             group = ()
         if bool(group) + others != 1:
             raise click.UsageError("Select groups with one of --group, --all-groups, --group-regex")
@@ -105,7 +108,6 @@ _OPTIONS = (
     click.option(
         "--group",
         multiple=True,
-        show_envvar=True,
         envvar=variable("GROUP"),
         metavar="ID",
         help="A group; may be repeated.",
