@@ -67,19 +67,15 @@ def test_an_id_that_is_too_long_for_a_request_hides_no_other(served: Served, web
     assert ids(web.found("groups", after=first["next"])) == ["lm", "z"]
 
 
-def test_search_is_for_any_part_in_any_case(served: Served, web: Web) -> None:
+def test_search_is_for_any_part_in_any_case_or_a_state(served: Served, web: Web) -> None:
     client = served.client()
     for name in ("Billing-eu", "billing-us", "orders"):
         client.commit(1, name)
+    settle(client, "stable")
     found = web.found("groups", search="BILL")
     assert (ids(found), found["total"]) == (["Billing-eu", "billing-us"], 2)
-
-
-def test_a_state(served: Served, web: Web) -> None:
-    settle(served.client(), "stable")
-    served.client().commit(1, "empty")
     assert ids(web.found("groups", state="Stable")) == ["stable"]
-    assert ids(web.found("groups", state="Empty")) == ["empty"]
+    assert len(ids(web.found("groups", state="Empty"))) == 3
 
 
 def test_there_are_fifty_unless_the_request_says_more(served: Served, web: Web) -> None:
