@@ -86,15 +86,6 @@ def test_more_groups_are_replayed_where_answers_are_kept(
     assert ("Nothing was replayed" in page.read_text(encoding="utf-8")) is not bool(keeps)
 
 
-def test_a_report_that_cannot_be_written_is_refused_before_the_work(
-    broker_copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out"
-    assert analyze([broker_copy], Request(out=out, report=tmp_path)) == 2
-    said = capsys.readouterr()
-    assert (said.out, said.err.count("\n"), out.exists()) == ("", 1, False)
-
-
 def test_a_choice_holds_for_answers(broker_copy: Path, tmp_path: Path) -> None:
     page, out = tmp_path / "report.html", tmp_path / "out"
     choice = Choice(groups=frozenset({"billing"}))

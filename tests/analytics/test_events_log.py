@@ -2,7 +2,6 @@
 as it is of offsets.
 """
 
-import struct
 from itertools import accumulate
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.reading import parse_split
 from groupkeeper.analytics.reading.columns import EVENT_COLUMNS
-from groupkeeper.analytics.reading.plan import NO_END, Split, plan, plan_topics
+from groupkeeper.analytics.reading.plan import Split, plan, plan_topics
 from groupkeeper.analytics.reading.segments import EVENTS, NO_PARTITION, OFFSETS
 from groupkeeper.protocol.group_events import Event, encode
 from tests.analytics.logs import GZIP, NOW, batch, commit, log, write_segment
@@ -149,10 +148,3 @@ def test_events_are_cut_and_read_again_after_a_replacement(folder):
     assert [row["group"] for row in found if row["offset"] == 5] == [
         commit("g", "t", 0, 1)[0].decode()
     ]
-
-
-def test_a_torn_end_is_unfinished():
-    data = LOG + struct.pack(">q", 10) + bytes(3)
-    whole = Split("", 3, 0, len(data), last=True, topic=EVENTS, until=NO_END)
-    told = [row for each in parse(data, whole) for row in each.to_pylist()][-1]
-    assert told["problem"] == "unfinished batch at the end of the log"

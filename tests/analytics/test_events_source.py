@@ -6,7 +6,6 @@ import json
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.datasource import InputPartition
 
 from groupkeeper.analytics.reading.segments import EVENTS
 from groupkeeper.analytics.schemas import TABLES
@@ -135,11 +134,6 @@ def test_options_choose_rows(folder):
     assert [row["offset"] for row in rows(folder, group="g")] == [0, 2, 3, 5, None]
     assert [row["offset"] for row in rows(folder, since=str(NOW + 1))] == [None]
     assert len(rows(folder, since="2023-11-14T22:13:20Z", until=str(NOW + 1))) == 7
-
-
-def test_an_empty_partition_is_read_once(folder):
-    made = LogReader(EVENTS, Options.of({"path": str(folder)}), ["offset"])
-    assert list(made.read(InputPartition(None))) == []
 
 
 @pytest.mark.spark

@@ -94,99 +94,83 @@ def two(protocol="range", a=A, b=B):
 
 # -- departures ------------------------------------------------------------------------------------
 
+STATIC, AGAIN = (member(name, 1, instance="i") for name in ("b", "b2"))
+SLOW = member("b", 1, session_s=600)
+B2, C = member("b2", 1), member("c", 1)
+EVERY_49 = "every 49"
 
-def gone(until, at, stays_until, joined=None):
-    """b was seen until then; a round without it ended at another time."""
-    log = two()
-    log.commits(0, 2, stays_until)
-    log.commits(1, 2, until)
-    log.group(at, 2, A, joined=joined)
+
+def story(b, seen, at, *after, joined=None):
+    """a and b, whose last commits were then, and a round at a time with the members after it."""
+    log = two(b=b)
+    for partition, until in enumerate(seen):
+        if until == EVERY_49:
+            log.commits(partition, 2, 100, every=49)
+        elif until:
+            log.commits(partition, 2, until)
+    log.group(at, 2, *after, joined=joined)
     return log
 
 
-def test_who_committed_within_its_session_has_left():
-    assert gone(100, 103, 102).last() == ("member_left", [])
-
-
-def test_who_did_not_rejoin_in_time_has_not_left():
-    """The session is longer than the rebalance timeout, for which the others may have waited."""
-    b = member("b", 1, session_s=600)
-    log = two(b=b)
-    log.commits(0, 2, 30)
-    log.commits(1, 2, 30)
-    log.group(100, 2, A, member("c", 1))
-    assert log.last() == ("unknown", ["member_joined"])
-    assert [row["ended_by"] for row in log.rows("sessions") if row["member"] == "b"] == ["unknown"]
-    log = two(b=b)
-    log.commits(0, 2, 30)
-    log.commits(1, 2, 30)
-    log.group(100, 2, A)
-    assert log.last() == ("member_left", [])
-
-
-def test_who_was_silent_for_its_session_while_others_committed_has_expired():
-    assert gone(100, 112, 111).last() == ("session_expired", [])
+@pytest.mark.parametrize(
+    ("b", "seen", "at", "after", "ended", "causes"),
+    [
+        # who committed within its session has left; who restarted as well
+        (B, (102, 100), 103, [A], "member_left", ["member_left"]),
+        (B, (0, 100), 103, [A, B2], "member_left", ["member_left", "member_joined"]),
+        # who was silent for its session while others committed has expired
+        (B, (111, 100), 112, [A], "session_expired", ["session_expired"]),
+        # a came late: the round may have begun when b left
+        (B, (101, 100), 112, [A], "unknown", ["unknown"]),
+        # a came back when b2 joined, and both waited for b
+        (B, (102, 100), 111, [A, B2], "session_expired", ["member_joined", "session_expired"]),
+        # of two clients it is not known which came first
+        (B, (0, 100), 103, [A, C], "member_left", ["unknown", "member_left", "member_joined"]),
+        # who committed irregularly, never, or not for long may have done either
+        (B, (111, EVERY_49), 112, [A], "unknown", ["unknown"]),
+        (B, (111, 0), 112, [A], "unknown", ["unknown"]),
+        (B, (134, 100), 135, [A], "unknown", ["unknown"]),
+        # a session longer than the rebalance timeout, for which the others may have waited
+        (SLOW, (30, 30), 100, [A, C], "unknown", ["unknown", "member_joined"]),
+        (SLOW, (30, 30), 100, [A], "member_left", ["member_left"]),
+        # a static member stays when it is closed
+        (STATIC, (0, 0), 100, [A], "session_expired", ["session_expired"]),
+        (STATIC, (0, 100), 103, [A], "member_removed_by_admin", ["member_removed_by_admin"]),
+        (
+            STATIC,
+            (0, 40),
+            52,
+            [A, AGAIN],
+            "session_expired",
+            ["session_expired", "static_member_joined"],
+        ),
+    ],
+)
+def test_why_a_member_is_gone(b, seen, at, after, ended, causes):
+    log = story(b, seen, at, *after)
+    assert log.last() == (causes[0], causes[1:])
+    assert [row["ended_by"] for row in log.rows("sessions") if row["member"] == "b"] == [ended]
+    row = log.rows("rounds")[-1]
+    assert (row["joined"], row["removed"], row["replaced"]) == (len(after) - 1, 1, 0)
 
 
 def test_a_static_member_without_partitions_was_there_until_its_session_began_a_round():
     """It commits nothing in all its life: that it was silent says nothing of when it died."""
-    idle = member("b", instance="pod-b")
-    log = two(b=idle)
-    log.commits(0, 2, 7_200)
-    log.group(7_201, 2, A)
+    log = story(member("b", instance="pod-b"), (7_200, 0), 7_201, A)
     assert log.last() == ("session_expired", [])
     [row] = [row for row in log.rows("sessions") if row["member"] == "b"]
     assert (row["ended_by"], row["until"]) == ("session_expired", _ms(7_201))
 
 
-def test_who_committed_irregularly_may_have_done_either():
-    log = two()
-    log.commits(0, 2, 111)
-    log.commits(1, 2, 100, every=49)
-    log.group(112, 2, A)
-    assert log.last() == ("unknown", [])
-
-
-def test_who_never_committed_may_have_done_either():
-    log = two()
-    log.commits(0, 2, 111)
-    log.group(112, 2, A)
-    assert log.last() == ("unknown", [])
-
-
-def test_who_was_silent_for_long_may_have_been_idle():
-    assert gone(100, 135, 134).last() == ("unknown", [])
-
-
 def test_who_was_silent_for_its_poll_interval_has_given_up():
-    log = gone(100, 162, 161)
+    log = story(B, (161, 100), 162, A)
     assert log.last() == ("member_left", [])
     assert log.rows("rounds")[-1]["likely"] == "max_poll_exceeded"
     assert log.rows("sessions")[0]["likely"] == "max_poll_exceeded"
 
 
-def test_a_slow_round_does_not_make_a_departure_an_expiry():
-    """a rejoined late: the round may have begun when b left."""
-    assert gone(100, 112, 101).last() == ("unknown", [])
-
-
-def test_a_static_member_expires_or_is_removed_since_it_stays_when_it_is_closed():
-    b = member("b", 1, instance="i")
-    log = two(b=b)
-    log.group(100, 2, A)
-    assert log.last() == ("session_expired", [])
-    log = two(b=b)
-    log.commits(1, 2, 100)
-    log.group(103, 2, A)
-    assert log.last() == ("member_removed_by_admin", [])
-
-
 def test_the_last_member_decides_for_those_that_were_silent_with_it():
-    log = two()
-    log.commits(0, 2, 100)
-    log.commits(1, 2, 101)
-    log.group(111, 2)
-    row = log.rows("rounds")[-1]
+    row = story(B, (100, 101), 111).rows("rounds")[-1]
     assert (row["outcome"], row["cause"], row["removed"]) == ("emptied", "session_expired", 2)
 
 
@@ -209,11 +193,8 @@ def test_a_cause_is_what_differs(members, cause):
     assert log.last() == (cause, [])
 
 
-def test_a_restarted_client_has_left_first():
-    log = two()
-    log.commits(1, 2, 100)
-    log.group(103, 2, A, member("b2", 1))
-    assert log.last() == ("member_left", ["member_joined"])
+def test_a_restarted_client_was_away():
+    log = story(B, (0, 100), 103, A, B2)
     assert log.rows("rounds")[-1]["away_ms"] == 3000
     [_, back] = [row for row in log.rows("sessions") if row["client_id"] == "b"]
     assert (back["began_as"], back["away_ms"]) == ("dynamic", 3000)
@@ -244,42 +225,15 @@ def test_the_assignor_tells_whether_members_keep_their_partitions(protocol, told
     assert log.rows("rounds")[-1]["is_cooperative"] is cooperative
 
 
-def test_of_two_clients_it_is_not_known_which_came_first():
-    log = two()
-    log.commits(1, 2, 100)
-    log.group(103, 2, A, member("c", 1))
-    assert log.last() == ("unknown", ["member_left", "member_joined"])
-
-
-def test_a_client_that_came_back_before_its_session_expired_was_first():
-    """a rejoined when b2 joined, and both waited for b."""
-    log = two()
-    log.commits(0, 2, 102)
-    log.commits(1, 2, 100)
-    log.group(111, 2, A, member("b2", 1))
-    assert log.last() == ("member_joined", ["session_expired"])
-
-
 def test_a_static_member_that_returns_keeps_the_generation():
-    b, again = member("b", 1, instance="i"), member("b2", 1, instance="i")
-    log = two(b=b)
+    log = two(b=STATIC)
     log.commits(1, 2, 40)
-    log.group(45, 1, A, again)
+    log.group(45, 1, A, AGAIN)
     assert len(log.rows("rounds")) == 1
     [old] = [row for row in log.rows("sessions") if row["member"] == "b"]
     [new] = [row for row in log.rows("sessions") if row["member"] == "b2"]
     assert (old["ended_by"], old["until"]) == ("replaced", _ms(45))
     assert (new["began_as"], new["old_member"], new["away_ms"]) == ("replaced", "b", 5000)
-
-
-def test_a_static_member_that_returns_after_its_session_costs_two_causes():
-    b, again = member("b", 1, instance="i"), member("b2", 1, instance="i")
-    log = two(b=b)
-    log.commits(1, 2, 40)
-    log.group(52, 2, A, again)
-    assert log.last() == ("session_expired", ["static_member_joined"])
-    row = log.rows("rounds")[-1]
-    assert (row["joined"], row["removed"], row["replaced"]) == (1, 1, 0)
 
 
 def test_a_cooperative_rebalance_has_a_second_round():
@@ -299,14 +253,11 @@ def test_a_cooperative_rebalance_has_a_second_round():
 
 
 def test_generations_that_were_not_written_are_rounds():
-    log = two()
-    log.group(9, 3, A, B, member("c", 2))
-    rounds = [(row["generation"], row["outcome"], row["cause"]) for row in log.rows("rounds")]
-    assert rounds[1:] == [(2, "superseded", "unknown"), (3, "completed", "unknown")]
-    log = two()
-    log.group(9, 3, A, B, member("c", 2), member("d", 3))
-    rounds = [(row["generation"], row["outcome"], row["cause"]) for row in log.rows("rounds")]
-    assert rounds[1:] == [(2, "superseded", "member_joined"), (3, "completed", "member_joined")]
+    for cause, more in (("unknown", []), ("member_joined", [member("d", 3)])):
+        log = two()
+        log.group(9, 3, A, B, member("c", 2), *more)
+        rounds = [(row["generation"], row["outcome"], row["cause"]) for row in log.rows("rounds")]
+        assert rounds[1:] == [(2, "superseded", cause), (3, "completed", cause)]
 
 
 def test_generations_do_not_rise_by_millions():
@@ -321,7 +272,7 @@ def test_generations_do_not_rise_by_millions():
 
 
 def test_ownership_ends_when_its_member_was_last_seen():
-    log = gone(100, 112, 111, joined=111.5)
+    log = story(B, (111, 100), 112, A, joined=111.5)
     [b] = [row for row in log.rows("ownership") if row["member"] == "b"]
     assert (b["from"], b["until"], b["generation"]) == (_ms(0), _ms(110), 1)
     [nobody] = [row for row in log.rows("ownership") if not row["is_owned"]]

@@ -74,21 +74,14 @@ def test_folders_without_bytes_make_an_empty_plan(tmp_path):
     assert plan([tmp_path]).chunks == ()
 
 
-def test_a_missing_path_is_named(tmp_path):
+def test_a_path_without_a_log_is_named(folder, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (index := folder / f"{0:020d}.index").write_bytes(b"")
+    for path in (tmp_path / "empty", index):
+        with pytest.raises(AnalyticsError, match=f"nothing to read in {path}"):
+            plan([path])
     with pytest.raises(AnalyticsError, match=r"no such file or folder: .*nowhere"):
         plan([tmp_path / "nowhere"])
-
-
-def test_a_path_without_a_log_is_named(tmp_path):
-    with pytest.raises(AnalyticsError, match=f"nothing to read in {tmp_path}"):
-        plan([tmp_path])
-
-
-def test_a_file_that_is_no_segment_is_nothing_to_read(folder):
-    index = folder / f"{0:020d}.index"
-    index.write_bytes(b"")
-    with pytest.raises(AnalyticsError, match="nothing to read"):
-        plan([index])
 
 
 def test_two_copies_of_one_partition_are_refused(folder, tmp_path):

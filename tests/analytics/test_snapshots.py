@@ -1,14 +1,10 @@
 """What a plain log tells: group records one by one, and what is inferred from neighbours."""
 
-import json
-from random import Random
-
 import pytest
 
-from groupkeeper.analytics.pipeline.feed import group_records, spans, spans_of
+from groupkeeper.analytics.pipeline.feed import spans, spans_of
 from groupkeeper.analytics.pipeline.output import table_of
 from groupkeeper.history.coverage import known_of
-from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.rows import KnownOffsets
 from tests.analytics.conftest import FIXTURE
 from tests.analytics.folded import fed, parsed, read, rows_of
@@ -24,12 +20,6 @@ def told(*batches, known=None):
 
 def seen(rows, *names):
     return [tuple(row[name] for name in names) for row in rows]
-
-
-def test_each_record_is_told_by_the_one_before():
-    rows = told([record for _, record in STORY])["snapshots"]
-    assert seen(rows, "offset", "kind") == list(enumerate(kind for kind, _ in STORY))
-    assert seen(rows[3:6], "unwritten") == [(0,), (2,), (0,)]
 
 
 @pytest.mark.parametrize(
@@ -85,16 +75,3 @@ def test_known_from_is_behind_the_last_hole():
     wanted = {"first_offset": 3, "last_offset": 7, "known_from_offset": 6, "records": 4}
     assert coverage | wanted == coverage
     assert coverage["known_from"] == NOW
-
-
-def test_a_fold_goes_on_from_its_state_at_any_batch():
-    random = Random(7)
-    batches = [[record] for _, record in STORY for _ in range(random.randrange(1, 3))]
-    table = parsed(log(*(batch(each) for each in batches)))
-    whole = rows_of(fed(table))
-
-    def cut(fold):
-        return PartitionHistory.restore(json.loads(json.dumps(fold.state())))
-
-    assert rows_of(fed(table), cut=cut) == whole
-    assert len(group_records(table)) == len(batches)

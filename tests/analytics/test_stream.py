@@ -125,19 +125,14 @@ def test_options_have_defaults_and_units():
 
 
 def test_older_versions_of_spark_are_refused(monkeypatch, log):
+    """At load, if an option is of streams."""
     monkeypatch.setattr(sources, "find_spec", lambda name: None)
-    source = ConsumerOffsetsSource({"path": str(log.folder)})
-    stream = source.streamReader(source.schema())
-    for call in (stream.initialOffset, stream.latestOffset):
+    options = {"path": str(log.folder)}
+    stream = stream_of(options)
+    latest = ConsumerOffsetsSource(options | {"startingOffsets": "latest"})
+    for call in (stream.initialOffset, stream.latestOffset, latest.schema):
         with pytest.raises(AnalyticsError, match=r"readStream needs PySpark 4\.2 or later"):
             call()
-
-
-def test_options_of_streams_are_refused_by_older_versions_at_load(monkeypatch, log):
-    monkeypatch.setattr(sources, "find_spec", lambda name: None)
-    source = ConsumerOffsetsSource({"path": str(log.folder), "startingOffsets": "latest"})
-    with pytest.raises(AnalyticsError, match=r"readStream needs PySpark 4\.2 or later"):
-        source.schema()
 
 
 def stream_of(options):

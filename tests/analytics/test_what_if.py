@@ -124,16 +124,21 @@ def test_timeouts_are_those_of_group_records_where_events_have_none() -> None:
     assert (usual.session_timeout_ms, usual.rebalance_timeout_ms) == (45 * S, 300 * S)
 
 
-def test_the_longest_silence_of_a_session_is_put_half_way() -> None:
-    [life] = lives_of([session("m1", 0, 100 * S, longest_gap_ms=20 * S)], 0, HOUR)
-    assert life.pauses == [(40 * S, 60 * S)]
-
-
-@pytest.mark.parametrize(("gap", "pauses"), [(45 * S - 1, 1), (45 * S, 0), (600 * S, 0)])
-def test_a_gap_that_its_session_could_not_have_outlived_was_no_pause(gap: int, pauses: int) -> None:
-    """Commits kept the session meanwhile, or no coordinator was there."""
-    [life] = lives_of([session("m1", 0, HOUR, longest_gap_ms=gap)], 0, HOUR)
-    assert len(life.pauses) == pauses
+@pytest.mark.parametrize(
+    ("until", "gap", "pauses"),
+    [
+        (100 * S, 20 * S, [(40 * S, 60 * S)]),  # half way
+        (HOUR, 44 * S, [(1_778 * S, 1_822 * S)]),
+        # Its session would not have outlived it: commits kept it, or no coordinator was there.
+        (HOUR, 45 * S, []),
+        (HOUR, 600 * S, []),
+    ],
+)
+def test_the_longest_silence_of_a_session(
+    until: int, gap: int, pauses: list[tuple[int, int]]
+) -> None:
+    [life] = lives_of([session("m1", 0, until, longest_gap_ms=gap)], 0, HOUR)
+    assert life.pauses == pauses
 
 
 def test_the_longest_silence_was_between_two_rebalances() -> None:

@@ -151,72 +151,33 @@ def test_an_owner_that_commits_late_from_the_beginning_is_silent():
     assert since(answered, "from") == [0]
 
 
-def test_shorter_silences_are_usual():
-    assert ask("commit_silence", **scene(range(30, 39))).num_rows == 0
+USUAL, LESS = range(120), [*range(30), *range(60, 120)]
 
 
-def test_nobody_is_silent_when_the_whole_group_is():
-    tables = scene(range(30, 60))
-    made = minutes([each for each in range(120) if not 30 <= each < 60])
-    other = [each | {"topic_partition": 1} for each in made]
-    assert (
-        ask(
-            "commit_silence", **tables | {"commit_minutes": table("commit_minutes", *made, *other)}
-        ).num_rows
-        == 0
-    )
+@pytest.mark.parametrize(
+    "committed",
+    [
+        ([*range(30), *range(39, 120)], USUAL),  # shorter silences are usual
+        (LESS, LESS),  # the whole group is silent
+        (range(0, 120, 15), USUAL),  # the partition is committed seldom
+        (LESS, USUAL, USUAL),  # a member is silent with all of its partitions or not at all
+    ],
+)
+def test_silences_that_tell_nothing(committed):
+    own = [*OWN, OWN[0] | {"topic_partition": 2}][: len(committed)]
+    made = [row for partition, each in enumerate(committed) for row in minutes(each, partition)]
+    tables = {"ownership": table("ownership", *own)}
+    tables["commit_minutes"] = table("commit_minutes", *made)
+    assert ask("commit_silence", **tables).num_rows == 0
 
 
-def test_a_partition_that_is_committed_seldom_is_not_silent():
-    tables = scene(())
-    made = minutes(range(0, 120, 15)) + minutes(range(120), partition=1)
-    assert (
-        ask(
-            "commit_silence", **tables | {"commit_minutes": table("commit_minutes", *made)}
-        ).num_rows
-        == 0
-    )
-
-
-def test_a_member_is_silent_with_all_of_its_partitions_or_not_at_all():
-    tables = scene(range(30, 60))
-    own = {"member": "quiet", "topic_partition": 2, "from": 0, "until": 2 * HOUR}
-    rows = tables["ownership"].to_pylist()
-    assert len(rows) == 2
-    two = table(
-        "ownership",
-        own | {"topic_partition": 0},
-        own,
-        {"member": "busy", "topic_partition": 1, "from": 0, "until": 2 * HOUR},
-    )
-    made = table(
-        "commit_minutes",
-        *minutes([each for each in range(120) if not 30 <= each < 60]),
-        *minutes(range(120), partition=1),
-        *minutes(range(120), partition=2),
-    )
-    assert ask("commit_silence", ownership=two, commit_minutes=made).num_rows == 0
-
-
-def test_time_without_the_partitions_is_no_silence():
-    tables = scene(range(30, 60))
-    busy = {"member": "busy", "topic_partition": 1, "from": 0, "until": 2 * HOUR}
-    quiet = {"member": "quiet", "topic_partition": 0}
-    away = table(
-        "ownership",
-        quiet | {"from": 0, "until": 30 * MINUTE},
-        quiet | {"from": 60 * MINUTE, "until": 2 * HOUR},
-        busy,
-    )
-    assert ask("commit_silence", **tables | {"ownership": away}).num_rows == 0
-    # A rebalance in between does not excuse it.
-    short = table(
-        "ownership",
-        quiet | {"from": 0, "until": 40 * MINUTE},
-        quiet | {"from": 41 * MINUTE, "until": 2 * HOUR},
-        busy,
-    )
-    assert ask("commit_silence", **tables | {"ownership": short}).num_rows == 1
+@pytest.mark.parametrize(("lost", "back", "flagged"), [(30, 60, 0), (40, 41, 1)])
+def test_time_without_the_partitions_is_no_silence(lost, back, flagged):
+    """A rebalance in between does not excuse it."""
+    quiet, busy = OWN
+    own = quiet | {"until": lost * MINUTE}, quiet | {"from": back * MINUTE}, busy
+    tables = scene(range(30, 60)) | {"ownership": table("ownership", *own)}
+    assert ask("commit_silence", **tables).num_rows == flagged
 
 
 @pytest.mark.parametrize(
