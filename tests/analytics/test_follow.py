@@ -32,7 +32,6 @@ class Stream:
         self.progress = self.follower.beginning(starting)
         self.offsets = []
         self.problems = []
-        self.uncounted = 0
 
     def restart(self):
         self.follower = Follower(
