@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -230,15 +231,44 @@ class Java(Committer):
         super().end()
 
 
-class Raw(Committer):
+class Connected(Committer):
+    """A client with a connection of its own, which is made anew when it breaks."""
+
+    def __init__(self, name: str, group_id: str, address: Address, ledger: Ledger) -> None:
+        super().__init__(name, group_id, ledger)
+        self._address = address
+        self._client: Client | None = None
+        self._numbers = itertools.count(1)
+
+    def step(self) -> None:
+        try:
+            if self._client is None:
+                self._client = Client(self._address, timeout=ANSWER_SECONDS)
+            self.act(self._client)
+        except OSError:
+            if self._client is not None:
+                self._client.close()
+            self._client = None
+            raise
+
+    @abstractmethod
+    def act(self, client: Client) -> None:
+        """Do one thing. Raises OSError, also for an error in the answer."""
+
+
+def expect_none(errors: Iterable[int]) -> None:
+    """Raises OSError for any other error than none."""
+    for error in errors:
+        if error:
+            raise OSError(ErrorCode(error).name)
+
+
+class Raw(Connected):
     """A group of one member, static or not, that commits as fast as it is answered."""
 
     def __init__(self, number: int, address: Address, ledger: Ledger) -> None:
-        super().__init__(f"raw {number}", f"raw-{number}", ledger)
-        self._address = address
+        super().__init__(f"raw {number}", f"raw-{number}", address, ledger)
         self._instance = f"raw instance {number}" if number % 2 else None
-        self._numbers = itertools.count(1)
-        self._client: Client | None = None
         self._member = self._joined()
 
     def _joined(self) -> Member:
@@ -251,55 +281,29 @@ class Raw(Committer):
         member = self._member
         return Group({member.member_id: (self._instance, b"all")}, member.generation)
 
-    def step(self) -> None:
-        try:
-            self._commit()
-        except OSError:
-            if self._client is not None:
-                self._client.close()
-            self._client = None
-            raise
-
-    def _commit(self) -> None:
-        if self._client is None:
-            self._client = Client(self._address, timeout=ANSWER_SECONDS)
+    def act(self, client: Client) -> None:
         number = next(self._numbers)
         offsets = dict.fromkeys(PLACES[: 1 + number % PARTITIONS], number)
         self.ledger.sends(self.group_id, offsets)
-        self._member.client = self._client
-        errors = self._member.committed(offsets)
-        if errors != {0}:
-            raise OSError(ErrorCode(errors.pop()).name)
+        self._member.client = client
+        expect_none(self._member.committed(offsets))
         self.ledger.commits(self.name, self.group_id, offsets, bounded=True)
         time.sleep(PAUSE_SECONDS)
 
 
-class Producer(Committer):
+class Producer(Connected):
     """Gives the consumers something to read: small batches to all partitions in turn."""
 
     def __init__(self, address: Address, ledger: Ledger) -> None:
-        super().__init__("producer", "", ledger)
-        self._address = address
-        self._client: Client | None = None
-        self._numbers = itertools.count(1)
+        super().__init__("producer", "", address, ledger)
 
-    def step(self) -> None:
-        try:
-            self._produce()
-        except OSError:
-            self._client = None
-            raise
-
-    def _produce(self) -> None:
-        if self._client is None:
-            self._client = Client(self._address, timeout=ANSWER_SECONDS)
+    def act(self, client: Client) -> None:
         number = next(self._numbers)
         place = PLACES[number % PARTITIONS]
         value, timestamp = f"value {number}", NOW + number
         request = batch_request(*place, batch(value, timestamp=timestamp))
-        answer = self._client.call(7, request).responses[0].partition_responses[0]
-        if answer.error_code:
-            raise OSError(ErrorCode(answer.error_code).name)
+        answer = client.call(7, request).responses[0].partition_responses[0]
+        expect_none([answer.error_code])
         self.ledger.stores(place, answer.base_offset, Stored(timestamp, value.encode()))
         time.sleep(PAUSE_SECONDS * 4)
 

@@ -6,14 +6,12 @@ every compaction of its log, and has to be there after all of them. A deleted gr
 back when its tombstones are gone.
 """
 
-import itertools
 import threading
 from random import Random
 
-from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from tests.chaos.wire import Client
-from tests.kills.crowd import ANSWER_SECONDS, PARTITIONS, PLACES, Committer
+from tests.kills.crowd import PARTITIONS, PLACES, Connected, expect_none
 from tests.kills.ledger import Ledger
 from tests.support.requests import codes_of, commit_request
 from tests.support.wire import Address
@@ -27,7 +25,7 @@ FULL_PAUSE_SECONDS = 0.25
 """Between requests once there are enough groups: most of them are left alone to the end."""
 
 
-class Once(Committer):
+class Once(Connected):
     """Lets one group after the other commit for the first and last time.
 
     `still` is held by a check of all groups: meanwhile no group is made or deleted, so any group
@@ -36,57 +34,38 @@ class Once(Committer):
 
     def __init__(self, most: int, seed: int, address: Address, ledger: Ledger) -> None:
         """`most`: how many groups there are at a time."""
-        super().__init__("once", "", ledger)
+        super().__init__("once", "", address, ledger)
         self.still = threading.Lock()
         self.deleted = 0
         self._kept: list[str] = []
         self._most = most
         self._chance = Random(seed)
-        self._address = address
-        self._client: Client | None = None
-        self._numbers = itertools.count(1)
 
     @property
     def is_full(self) -> bool:
         return len(self._kept) >= self._most
 
-    def step(self) -> None:
-        try:
-            with self.still:
-                if self.is_full or (self._kept and self._chance.random() < DELETED):
-                    self._delete()
-                else:
-                    self._commit()
-        except OSError:
-            if self._client is not None:
-                self._client.close()
-            self._client = None
-            raise
+    def act(self, client: Client) -> None:
+        with self.still:
+            if self.is_full or (self._kept and self._chance.random() < DELETED):
+                self._delete(client)
+            else:
+                self._commit(client)
         self.over.wait(FULL_PAUSE_SECONDS if self.is_full else PAUSE_SECONDS)
 
-    def _connected(self) -> Client:
-        if self._client is None:
-            self._client = Client(self._address, timeout=ANSWER_SECONDS)
-        return self._client
-
-    def _commit(self) -> None:
-        client, number = self._connected(), next(self._numbers)
+    def _commit(self, client: Client) -> None:
+        number = next(self._numbers)
         group_id = f"{ONCE}{number}"
         offsets = dict.fromkeys(PLACES[: 1 + number % PARTITIONS], number)
         self.ledger.sends(group_id, offsets)
-        answer = client.call(7, commit_request(offsets, group_id))
-        errors = {*codes_of(answer).values()}
-        if errors != {0}:
-            raise OSError(ErrorCode(errors.pop()).name)
+        expect_none(codes_of(client.call(7, commit_request(offsets, group_id))).values())
         self.ledger.commits(self.name, group_id, offsets, bounded=True)
         self._kept.append(group_id)
 
-    def _delete(self) -> None:
-        client = self._connected()
+    def _delete(self, client: Client) -> None:
         group_id = self._kept.pop(self._chance.randrange(len(self._kept)))
         self.ledger.gives_up(group_id)
         [result] = client.call(2, DeleteGroupsRequest(groups_names=[group_id])).results
-        if result.error_code:
-            raise OSError(ErrorCode(result.error_code).name)
+        expect_none([result.error_code])
         self.ledger.deletes(group_id)
         self.deleted += 1
