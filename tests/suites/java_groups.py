@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tests.suites import maven, versions
@@ -68,10 +67,5 @@ class JavaGroups:
                     (self.done if kind == "done" else self.failed).append(what)
         raise SuiteError(f"{PROGRAM.name} ended early: see run.log")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._stack.close()

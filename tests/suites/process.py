@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tests.suites.suite import SuiteError
@@ -117,12 +116,7 @@ class Lines:
                 yield line.rstrip("\n")
         self._process.wait()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         assert self._process is not None
         self.end()
         if self._process.stdout is not None:
@@ -171,7 +165,7 @@ class Background:
     def __exit__(self, *raised: object) -> None:
         self._lines.end()
         self._reader.join()
-        self._lines.__exit__(None, None, None)
+        self._lines.__exit__()
 
     def _read(self) -> None:
         for line in self._lines:

@@ -10,7 +10,6 @@ contents are the caller's.
 import itertools
 import socket
 from collections import deque
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from groupkeeper.protocol.api_keys import ApiKey
@@ -96,12 +95,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def call(self, version: int, request: Message) -> Any:
