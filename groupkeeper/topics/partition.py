@@ -5,7 +5,6 @@ end after a crash is found when the log is opened. Blocking methods make file ca
 threads: the event loop only accesses memory.
 """
 
-from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock
 from typing import Final, NamedTuple, Protocol
@@ -17,7 +16,6 @@ from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.log.log import Log
 from groupkeeper.storage.log.scan import Batch
 from groupkeeper.storage.log.segment import Segment
-from groupkeeper.storage.recovery.recovery_point import compare
 from groupkeeper.topics.batches import RefusedByLog
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.log_policy import LogPolicy
@@ -309,16 +307,6 @@ class TopicPartition:
             raise
         self.unsynced_bytes = 0
         self._full = False
-
-    def compare(self, log: Log, segment: Segment) -> Iterator[None]:
-        """Read data left unread on opening, in pieces. Raises as `read`, and closes the log."""
-        try:
-            yield from compare(segment)
-        except (StorageError, OSError):
-            log.failed = True
-            if self.log is log:
-                self.close()
-            raise
 
     def close(self) -> None:
         """Close the files, blocking, after an error; the next use reopens them."""

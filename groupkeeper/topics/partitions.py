@@ -6,7 +6,6 @@ the first request that needs a log makes the worker open it.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
@@ -68,8 +67,6 @@ class TopicPartitions:
         self._worker = worker
         self._turns = turns
         self._failed = failed
-        self.unread = UnreadLogs(worker, failed)
-        """Logs that were opened without reading everything."""
         self._producers = producers
         self.unopened: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
         self.unwritten: RetryTimes[TopicPartition] = RetryTimes(RETRY_FIRST_S, RETRY_MOST_S)
@@ -147,7 +144,6 @@ class TopicPartitions:
             some = wanted[first : first + AT_ONCE]
             for partition in await self._worker(partial(self._prepare, some)):
                 self.unopened.failed(partition, seconds())
-            self.unread.add(some)
 
     async def drop_log(self, partition: TopicPartition) -> None:
         """Close a log that cannot be read; its next use reopens it."""
@@ -237,52 +233,3 @@ def unknown_folders(names: Iterable[str], topics: Iterable[Topic]) -> list[str]:
     counts = {topic.name: topic.partition_count for topic in topics}
     parted = ((name, *name.rpartition("-")[::2]) for name in names)
     return [name for name, topic, index in parted if int(index) >= counts.get(topic, 0)]
-
-
-class UnreadLogs:
-    """Reads data left unread when long logs were opened, one log after the other, on the worker.
-
-    A log is served meanwhile. Clients verify the checksum of each batch, and reads check the
-    offsets, which no batch checksum covers; so damage is not served silently before it is found
-    here. Then the log is closed, and refused from its next use on.
-    """
-
-    def __init__(self, worker: WorkerThread, failed: Failed) -> None:
-        self._worker = worker
-        self._failed = failed
-        self._left: dict[TopicPartition, None] = {}
-        """At most every open partition."""
-        self._task: asyncio.Task[None] | None = None
-
-    def add(self, partitions: Iterable[TopicPartition]) -> None:
-        """Schedule the unread data of their logs."""
-        for partition in partitions:
-            if partition.log is not None and partition.log.unread is not None:
-                self._left[partition] = None
-        if self._left and (self._task is None or self._task.done()):
-            self._task = asyncio.get_running_loop().create_task(self._run())
-
-    async def _run(self) -> None:
-        while self._left:
-            partition = next(iter(self._left))
-            del self._left[partition]
-            log = partition.log
-            segment = log.unread if log is not None else None
-            if log is not None and segment is not None:
-                await self._read(partition, partition.compare(log, segment))
-
-    async def _read(self, partition: TopicPartition, pieces: Iterator[None]) -> None:
-        try:
-            while await self._worker(lambda: next(pieces, "the end")) is None:
-                pass
-        except (StorageError, OSError) as error:
-            if not partition.deleted:
-                self._failed(partition.folder, error)
-
-    async def close(self) -> None:
-        """Stop reading; the rest is due again after the next opening."""
-        self._left.clear()
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task

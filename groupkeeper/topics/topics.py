@@ -201,7 +201,6 @@ class Topics:
             await close()
         await self.response_tasks.finish()
         await self.admin.close()
-        await self.partitions.unread.close()
 
     async def close_logs(self, at_once: AtOnce = one_after_another) -> None:
         """After `drain`, sync and close all logs, in parallel if `at_once` can."""

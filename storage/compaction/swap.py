@@ -30,7 +30,7 @@ from crc32c import crc32c
 from groupkeeper.storage.compaction.archive import link_raw
 from groupkeeper.storage.compaction.compaction import Compacted
 from groupkeeper.storage.compaction.segment_writer import CLEANED, cleaned_suffix, remove_cleaned
-from groupkeeper.storage.errors import Corrupt
+from groupkeeper.storage.errors import Corrupt, remedy
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.files.whole import opened, read_whole
 from groupkeeper.storage.log.log import Log
@@ -50,6 +50,9 @@ from groupkeeper.storage.recovery.manifest import FinishedSegment, ManifestFile
 
 SWAP: Final = ".swap"
 """Suffix of the names of files that are complete."""
+DELETED: Final = ".deleted"
+"""Suffix that a Kafka broker gives to files of replaced segments, some time before it removes them.
+"""
 SUFFIXES: Final = (*INDEX_SUFFIXES, LOG_SUFFIX)
 """The files of a segment, in the order in which they are renamed."""
 
@@ -163,6 +166,23 @@ def complete_swaps(files: Files, folder: str, manifest: ManifestFile, findings: 
         _settle(files, folder, names, new or _commit(files, folder, manifest, base, found))
     for name in files.list_folder(folder):  # indexes whose segment was removed or never existed
         if name.endswith(SWAP):
+            files.remove(f"{folder}/{name}")
+
+
+def settle_brokers_files(files: Files, folder: str) -> None:
+    """Remove what the cleaner of a Kafka broker left in a folder, which has no manifest.
+
+    Raises OSError, and Corrupt if the broker was replacing segments.
+    """
+    names = files.list_folder(folder)
+    if any(name.endswith(SWAP) for name in names):
+        raise Corrupt(
+            f"{folder} has segments that a Kafka broker was replacing (*{SWAP}): start and stop "
+            "the broker, which completes this, and copy the folder again; if the folder is not "
+            f"from a broker: {remedy(folder)}"
+        )
+    for name in names:
+        if name.endswith((CLEANED, DELETED)):
             files.remove(f"{folder}/{name}")
 
 

@@ -1,105 +1,70 @@
 """A file system in memory on top of another one, which stays unchanged.
 
 For trying out changes to files, such as opening a damaged log without the lost part. Bytes of the
-files below stay on disk: they are read from there, and take no memory when copied to another file.
-The file system below must not change meanwhile. For one thread at a time.
+files below are read from there. A file that is changed gets bytes of its own, in memory while they
+are few, and in a temporary file of the system otherwise. The file system below must not change
+meanwhile. For one thread at a time.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from tempfile import SpooledTemporaryFile
+from typing import Final
 
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.files.memory import File, MemoryFiles
 from groupkeeper.storage.files.whole import opened
+from groupkeeper.storage.log.window import PIECE
 
-
-class _Below(NamedTuple):
-    """A file of the file system below."""
-
-    files: Files
-    path: str
-
-    def read(self, start: int, end: int) -> bytes:
-        with opened(self.files, self.path) as handle:
-            return self.files.read(handle, end - start, start)
-
-
-class _Piece(NamedTuple):
-    """Bytes `start` to `end` of a file, found in `source` from `at` on."""
-
-    start: int
-    end: int
-    source: _Below | bytearray
-    at: int
-
-    def read(self) -> bytes:
-        end = self.at + self.end - self.start
-        if isinstance(self.source, bytearray):
-            return bytes(self.source[self.at : end])
-        return self.source.read(self.at, end)
-
-    def part(self, start: int, end: int) -> "_Piece":
-        """Return the part of the piece between two positions."""
-        start, end = max(start, self.start), min(end, self.end)
-        return _Piece(start, end, self.source, self.at + start - self.start)
+IN_MEMORY: Final = 16 * PIECE
+"""Bytes of a changed file beyond which it is a temporary file."""
 
 
 class _ShownFile(File):
-    """A file made of consecutive pieces."""
+    """A file of the file system below until it is changed, or one created in the overlay."""
 
-    def __init__(self, modified_ms: int, below: _Below | None = None, size: int = 0) -> None:
+    def __init__(
+        self, modified_ms: int, below: tuple[Files, str] | None = None, size: int = 0
+    ) -> None:
         super().__init__(modified_ms)
         self.below = below
-        """The file below; None for a file created in the overlay."""
-        self._pieces = [_Piece(0, size, below, 0)] if below is not None and size else []
+        """File system and path of the file below; None for a file created in the overlay."""
+        self._own: SpooledTemporaryFile[bytes] | None = None
+        """All bytes, once they differ from those below."""
+        self._size = size
 
     @property
     def size(self) -> int:
-        return self._pieces[-1].end if self._pieces else 0
-
-    def pieces(self, start: int, end: int) -> Iterator[_Piece]:
-        """Yield the pieces between two positions, cut to them."""
-        first = bisect_right(self._pieces, start, key=lambda piece: piece.end)
-        for at in range(first, len(self._pieces)):
-            piece = self._pieces[at]
-            if piece.start >= end:
-                return
-            yield piece.part(start, end)
-
-    def put(self, pieces: Sequence[_Piece]) -> None:
-        if not pieces:
-            return
-        start, end = pieces[0].start, pieces[-1].end
-        if start > self.size:
-            self.truncate(start)
-        if start < self.size:
-            self._pieces = [*self.pieces(0, start), *pieces, *self.pieces(end, self.size)]
-        else:
-            self._pieces += pieces
+        return self._size
 
     def read(self, size: int, position: int) -> bytes:
-        return b"".join(piece.read() for piece in self.pieces(position, position + size))
+        size = max(0, min(size, self._size - position))
+        if self._own is not None:
+            self._own.seek(position)
+            return self._own.read(size)
+        if self.below is None:
+            return b""
+        files, path = self.below
+        with opened(files, path) as handle:
+            return files.read(handle, size, position)
 
     def write(self, data: bytes, position: int) -> None:
-        last = self._pieces[-1] if self._pieces else _Piece(0, 0, bytearray(), 0)
-        at = last.at + last.end - last.start
-        if (
-            0 < last.end == position
-            and isinstance(last.source, bytearray)
-            and at == len(last.source)
-        ):
-            last.source.extend(data)  # an append costs only its own size
-            self._pieces[-1] = last._replace(end=last.end + len(data))
-        elif data:
-            self.put([_Piece(position, position + len(data), bytearray(data), 0)])
+        if not data:
+            return
+        if self._own is None:
+            own = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  # lives with the file
+            for start in range(0, self._size, PIECE):
+                own.write(self.read(PIECE, start))
+            self._own = own
+        self._own.seek(position)
+        self._own.write(data)
+        self._size = max(self._size, position + len(data))
 
     def truncate(self, size: int) -> None:
-        if size > self.size:
-            self.write(bytes(size - self.size), self.size)
-        else:
-            self._pieces = [*self.pieces(0, size)]
+        if size > self._size:
+            self.write(bytes(size - self._size), self._size)
+        elif self._own is not None:
+            self._own.truncate(size)
+        self._size = size
 
 
 class OverlayFiles(MemoryFiles):
@@ -130,7 +95,7 @@ class OverlayFiles(MemoryFiles):
             if found is None:
                 self.make_folder(path)
             else:
-                file = _ShownFile(found.modified_ms, _Below(self._below, path), found.size)
+                file = _ShownFile(found.modified_ms, (self._below, path), found.size)
                 shown.put(name, file)
 
     def _new_file(self) -> File:
@@ -139,25 +104,14 @@ class OverlayFiles(MemoryFiles):
     def boot_id(self) -> str:
         return self._below.boot_id()
 
-    def copy(self, source: int, start: int, size: int, target: int, position: int) -> None:
-        by = position - start
-        pieces = self._shown(source).pieces(start, start + size)
-        moved = [piece._replace(start=piece.start + by, end=piece.end + by) for piece in pieces]
-        self._changing(target).put(moved)
-
     def write(self, handle: int, data: bytes, position: int) -> None:
         self._changing(handle).write(data, position)
 
     def truncate(self, handle: int, size: int) -> None:
         self._changing(handle).truncate(size)
 
-    def _shown(self, handle: int) -> _ShownFile:
+    def _changing(self, handle: int) -> File:
         file = self._file(handle)
-        assert isinstance(file, _ShownFile), "all files are created here"
-        return file
-
-    def _changing(self, handle: int) -> _ShownFile:
-        file = self._shown(handle)
-        if file.below is not None:
-            self.overwritten.add(file.below.path)
+        if isinstance(file, _ShownFile) and file.below is not None:
+            self.overwritten.add(file.below[1])
         return file

@@ -214,11 +214,6 @@ class Log:
         """
         return checked_chunks(self._segments, from_offset)
 
-    @property
-    def unread(self) -> Segment | None:
-        """A segment that was not fully read on opening, so that `compare` is due."""
-        return next((segment for segment in self._segments if segment.unread), None)
-
     def promising(self, timestamp_ms: int) -> Iterator[tuple[Segment, Batch] | None]:
         """Yield the batches whose headers promise a record of that time or later: see times.py."""
         return promising(self._segments, timestamp_ms, self.start_offset)

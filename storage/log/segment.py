@@ -6,7 +6,7 @@ handle damage.
 Source: Kafka's LogSegment and LogFileUtils.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -110,7 +110,7 @@ class Segment:
         self.sound_size = 0
         """Number of leading bytes verified since the file was opened."""
         self.unread: RecoveryPoint | None = None
-        """Bytes before this point were not read when the log was opened, nor verified since."""
+        """Bytes before this point were not read when the log was opened: reads check offsets."""
 
     @property
     def largest_timestamp(self) -> int:
@@ -181,16 +181,11 @@ class Segment:
     def read(self, position: int, size: int) -> bytes:
         return self._files.read(self._handle, min(size, self.size - position), position)
 
-    def checksums(self, size: int) -> Iterator[int]:
-        """Yield the CRC-32C of the first piece of `size` bytes, of the first two, and so on."""
-        crc = 0
-        for position in range(0, size, PIECE):
-            crc = crc32c(self.read(position, min(PIECE, size - position)), crc)
-            yield crc
-
     def is_as_written(self, size: int, crc: int) -> bool:
         """Return whether the first `size` bytes have this checksum."""
-        *_, found = 0, *self.checksums(size)
+        found = 0
+        for position in range(0, size, PIECE):
+            found = crc32c(self.read(position, min(PIECE, size - position)), found)
         return found == crc
 
     def window(self, piece: int = PIECE, *, cached: bool = False) -> Window:
@@ -307,11 +302,6 @@ class Segment:
             return False
         self.index.resume(offsets, times, point.indexes, point.size)
         return True
-
-    def remove_index(self) -> None:
-        """Remove the index files, so that opening the log scans the segment. Raises OSError."""
-        for suffix in (".index", ".timeindex"):
-            self._files.remove(self._stem + suffix)
 
     def _contents(self, suffix: str) -> bytes | None:
         try:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from groupkeeper.storage.compaction.swap import complete_swaps
+from groupkeeper.storage.compaction.swap import complete_swaps, settle_brokers_files
 from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss
 from groupkeeper.storage.files.files import Files, parent_of
 from groupkeeper.storage.journal.journals import JournalCover
@@ -20,7 +20,6 @@ from groupkeeper.storage.log.scan import FIELDS
 from groupkeeper.storage.log.segment import Segment, base_of, segment_path
 from groupkeeper.storage.log.start import FILE_NAME as START_FILE
 from groupkeeper.storage.log.start import read_start
-from groupkeeper.storage.recovery.broker_files import settle_brokers_files
 from groupkeeper.storage.recovery.findings import Contents, Findings
 from groupkeeper.storage.recovery.manifest import FILE_NAME as MANIFEST_FILE
 from groupkeeper.storage.recovery.manifest import FinishedSegment, ManifestFile
@@ -46,8 +45,8 @@ def open_log(
     batch that was refused. Batches that `cover` has and the folder lacks are added and synced.
     Raises Corrupt if the log has lost records, StorageError and OSError.
 
-    The part of the last segment before its recovery point is compared with a checksum; if it has
-    more than `read_most` bytes, it becomes `Log.unread` instead.
+    The part of the last segment before its recovery point is compared with a checksum, unless it
+    has more than `read_most` bytes. Then, as in earlier segments, damage is found when it is read.
     """
     found = LogFolder(files, folder, limits, cover, end, read_most)
     log = Log(files, folder, limits, found.read())
@@ -90,10 +89,10 @@ class LogFolder:
         self._findings = Findings(folder, accepted=self._accepted)
         if self._manifest.damage:
             self._findings.repairs.append(self._manifest.damage)
-        if MANIFEST_FILE in files.list_folder(folder):
+        if self._accepted or MANIFEST_FILE in files.list_folder(folder):
             complete_swaps(files, folder, self._manifest, self._findings)
         else:
-            settle_brokers_files(files, folder, self._findings)
+            settle_brokers_files(files, folder)
         names = files.list_folder(folder)
         self._names = frozenset(names)
         self._bases = sorted(base for base in map(base_of, names) if base is not None)

@@ -12,11 +12,9 @@ leave files that are newer than the point. A recovery point only affects how lon
 Source: Kafka's recovery-point-offset-checkpoint and LogLoader.recoverLog.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 
-from groupkeeper.storage.errors import Corrupt, remedy
-from groupkeeper.storage.files.files import parent_of
 from groupkeeper.storage.log.epochs import EpochFile
 from groupkeeper.storage.log.segment import Segment, Stand
 from groupkeeper.storage.recovery.marks import RecoveryPoint
@@ -39,7 +37,7 @@ def resume(
     """Restore indexes, epochs and checksum from the first matching recovery point, or return None.
 
     Bytes before the point are compared if they are at most `read_most`; otherwise they become
-    `unread`, and `compare` is still due.
+    `unread`.
     """
     for point in points:
         if point.size > segment.size:
@@ -56,26 +54,3 @@ def resume(
         segment.crc = point.crc
         return point
     return None
-
-
-def compare(segment: Segment) -> Iterator[None]:
-    """Read the unread part of a segment, blocking. Yields after each piece.
-
-    Raises OSError, and Corrupt if it is damaged. Then set the log to `failed` and close it: the
-    next opening scans the segment, if it is still the last one, and locates the damage.
-    """
-    point = segment.unread
-    if point is None:
-        return
-    found = 0
-    for crc in segment.checksums(point.size):
-        found = crc
-        yield
-    if found != point.crc:
-        if segment.finished is None:
-            segment.remove_index()
-        raise Corrupt(
-            f"{segment.path}: the part before byte {point.size} is damaged: "
-            f"{remedy(parent_of(segment.path))}"
-        )
-    segment.unread = None

@@ -9,7 +9,7 @@ import pytest
 from groupkeeper.storage.files.files import Files, FilesToRead
 from groupkeeper.storage.files.memory import MemoryFiles
 from groupkeeper.storage.files.overlay import OverlayFiles
-from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles, parent
+from tests.support.fake_files import FakeDisk, FakeFiles, parent
 from tests.support.stored import write_file
 
 NAMES = ("a", "b", "c")
@@ -70,8 +70,16 @@ def change(files: Files, random: Random, kind: int, path: str, other: str) -> ob
     return said
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_it_answers_as_a_disk_and_leaves_the_disk_alone(seed: int) -> None:
+@pytest.mark.parametrize("in_memory", [1_000, 1 << 20])
+def test_it_answers_as_a_disk_and_leaves_the_disk_alone(
+    in_memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("groupkeeper.storage.files.overlay.IN_MEMORY", in_memory)
+    for seed in range(50):
+        check_against_memory(seed)
+
+
+def check_against_memory(seed: int) -> None:
     below, like = made(seed), MemoryFiles()
     like.make_folder("data/x")
     for name in NAMES[:2]:
@@ -80,7 +88,7 @@ def test_it_answers_as_a_disk_and_leaves_the_disk_alone(seed: int) -> None:
     overlay = shown(FakeFiles(below))
     for step in range(300):
         one, other = Random(f"{seed} {step}"), Random(f"{seed} {step}")
-        assert act(overlay, one) == act(like, other), step
+        assert act(overlay, one) == act(like, other), (seed, step)
     assert below.calls == before
     for folder in FOLDERS:
         overlay.show(folder)
@@ -95,28 +103,6 @@ def contents(files: Files, path: str) -> bytes:
         return files.read(handle, files.size(handle), 0)
     finally:
         files.close(handle)
-
-
-def test_appended_bytes_are_one_piece() -> None:
-    overlay = shown(FakeFiles(made(0)))
-    handle = overlay.open("data/x/new", create=True)
-    for number in range(1_000):
-        overlay.write(handle, b"%d " % number, overlay.size(handle))
-    assert contents(overlay, "data/x/new").split() == [b"%d" % number for number in range(1_000)]
-    assert len([*overlay._shown(handle).pieces(0, 1 << 30)]) == 1
-
-
-def test_what_is_copied_is_not_read() -> None:
-    disk = FakeDisk()
-    FakeFiles(disk).make_folder("data")
-    write_file(disk, "data/a", bytes(5) + b"x" * 1_000_000)
-    below = CountingFiles(disk)
-    overlay = OverlayFiles(below)
-    overlay.show("data")
-    source, target = overlay.open("data/a"), overlay.open("data/b", create=True)
-    overlay.copy(source, 4, 900_000, target, 0)
-    assert (below.bytes_read, overlay.size(target)) == (0, 900_000)
-    assert overlay.read(target, 4, 0) == b"\0xxx"
 
 
 def test_the_files_that_would_be_overwritten_are_known() -> None:

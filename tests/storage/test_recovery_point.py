@@ -17,7 +17,6 @@ from groupkeeper.storage.recovery import recovery
 from groupkeeper.storage.recovery.manifest import ManifestFile
 from groupkeeper.storage.recovery.marks import Mark, RecoveryPoint, newest
 from groupkeeper.storage.recovery.opening import open_log
-from groupkeeper.storage.recovery.recovery_point import compare
 from groupkeeper.storage.store import Store
 from tests.support.batches import TIME, batch, values_of
 from tests.support.fake_files import CountingFiles, FakeDisk, FakeFiles
@@ -140,7 +139,6 @@ def test_only_what_is_needed_is_read(disk: FakeDisk) -> None:
     filled(disk, 400)
     files = CountingFiles(disk)
     log = open_log(files, FOLDER, LIMITS, read_most=100)
-    assert log.unread is not None
     assert files.bytes_read < 400 * SIZE // 20
     assert log.next_offset == 400
 
@@ -425,40 +423,6 @@ def test_a_log_without_timestamps_is_resumed(disk: FakeDisk, scanned: Scanned) -
 
 
 # -- what is left unread ---------------------------------------------------------------------------
-
-
-def read_all(log: Log) -> None:
-    while log.unread is not None:
-        for _ in compare(log.unread):
-            pass
-
-
-def test_what_was_left_unread_can_be_compared_later(disk: FakeDisk) -> None:
-    filled(disk)
-    log = opened(disk, read_most=100)
-    fill(log, 3, epoch=1)
-    assert log.unread is not None
-    read_all(log)
-    assert log.unread is None
-    assert log.next_offset == 43
-
-
-@pytest.mark.parametrize("byte", [7, 15, 20, 100])
-def test_damage_in_what_was_left_unread_is_found(disk: FakeDisk, byte: int) -> None:
-    filled(disk)
-    disk.flip(f"{FIRST}.log", 5 * SIZE + byte, 4)
-    log = opened(disk, read_most=100)
-    with pytest.raises(
-        Corrupt, match=f"the part before byte {40 * SIZE} is damaged: restore it from a backup, or"
-    ):
-        read_all(log)
-    log.failed = True
-    log.close()
-    for _ in range(2):  # from then on it is refused, by every start
-        with pytest.raises(
-            Corrupt, match=r"batch (at|before) byte [0-9]+ |offset 6 was written in"
-        ):
-            opened(disk, read_most=100)
 
 
 def test_an_offset_that_was_left_unread_is_looked_at_when_it_is_read(disk: FakeDisk) -> None:

@@ -329,9 +329,12 @@ def test_a_lost_compacted_segment_is_noticed(disk: FakeDisk, files: FakeFiles, d
         contents(opened(FakeFiles(disk)))
 
 
-def test_without_a_manifest_a_swap_is_completed_all_the_same(disk: FakeDisk) -> None:
+def test_without_a_manifest_a_swap_is_completed_once_losses_are_accepted(disk: FakeDisk) -> None:
     files = half_done(disk, "finish")
     disk.remove(f"{FOLDER}/manifest")
+    with pytest.raises(Corrupt, match="if the folder is not from a broker: restore it from a"):
+        opened(files)
+    write_file(disk, f"{FOLDER}/accept-loss", b"")
     log = opened(files)
     found = contents(log)
     assert len(found) < RECORDS
@@ -403,3 +406,24 @@ def test_files_that_are_not_what_the_compaction_wrote_are_refused(
         Swap(log, compacted).prepare(TOKEN)
     assert not leftovers(disk)
     assert contents(log) == [value(n) for n in range(RECORDS)]
+
+
+# -- a folder of a Kafka broker --------------------------------------------------------------------
+
+
+def test_files_of_a_brokers_cleaner_are_removed_or_refused(
+    disk: FakeDisk, files: FakeFiles
+) -> None:
+    files.make_folder(FOLDER)
+    stem = f"{FOLDER}/{0:020}"
+    write_file(disk, f"{stem}.log", batch(0, b"value"))
+    for suffix in (".log.deleted", ".index.cleaned", ".snapshot"):
+        write_file(disk, stem + suffix, b"of the broker")
+    write_file(disk, f"{stem}.log.swap", batch(0, b"value"))
+    with pytest.raises(Corrupt, match=r"replacing \(\*\.swap\): start and stop the broker"):
+        open_log(files, FOLDER, Limits())
+    assert len(disk.children(FOLDER)) == 5
+    files.remove(f"{stem}.log.swap")
+    assert open_log(files, FOLDER, Limits()).next_offset == 1
+    names = {name.rpartition(".")[2] for name in disk.children(FOLDER)}
+    assert not names & {"deleted", "cleaned"}
