@@ -6,7 +6,6 @@ is right is not asked here, only whether it is one.
 """
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from random import Random
@@ -43,7 +42,7 @@ class Rules(NamedTuple):
     request_max_bytes: int
     note: Callable[[str], None]
     """Told about every answer that is none."""
-    now: Callable[[], float] = time.monotonic
+    now: Callable[[], float]
     """In seconds, as the server's."""
 
 
