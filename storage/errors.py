@@ -70,8 +70,8 @@ class Locked(StorageError):
     """Another running process holds the node id or the shard."""
 
 
-class NewerFormat(StorageError):
-    """The data directory was created by a newer version."""
+class OtherFormat(StorageError):
+    """The data directory is in a format of another version."""
 
 
 @dataclass(frozen=True, slots=True)

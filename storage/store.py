@@ -26,7 +26,7 @@ from groupkeeper.storage.errors import (
 from groupkeeper.storage.files.at_once import AtOnce, one_after_another
 from groupkeeper.storage.files.files import Files, parent_of
 from groupkeeper.storage.folders import FolderList, is_partition, partition_of
-from groupkeeper.storage.format import VERSION, read_format, write_format
+from groupkeeper.storage.format import read_format, write_format
 from groupkeeper.storage.journal.flush_writer import FlushWriter
 from groupkeeper.storage.journal.journal import FOLDER
 from groupkeeper.storage.journal.journals import Journals
@@ -46,7 +46,7 @@ class Store:
         """Lock the node id in a data directory, created if missing, and read its journals.
 
         Raises Locked if a running process has the node id, Corrupt if the format file is damaged,
-        NewerFormat if a newer version made the directory, StorageError if it is being restored, and
+        OtherFormat if another version made the directory, StorageError if it is being restored, and
         OSError.
         """
         self._files = files
@@ -61,7 +61,7 @@ class Store:
         self.data_dir = data_dir
         self.node_id = node_id
         self.format = read_format(files, data_dir)
-        """None until `upgrade_format` if the directory is new or predates format versions."""
+        """None until `write_format` if the directory has no such file."""
         self.was_used = bool(self.format or files.list_folder(f"{data_dir}/{FOLDER}"))
         """Whether a server has used the directory before."""
         for folder in (FOLDER, LEASES, NODES):
@@ -101,13 +101,10 @@ class Store:
         """
         return self.format.shards if self.format else self._journals.known_shards()
 
-    def upgrade_format(self, shards: int) -> str:
-        """Durably upgrade the directory to the newest format. Returns its id. Raises OSError."""
-        found = self.format
-        if found is None or found.version < VERSION:
-            known = (found.shards, found.directory_id) if found else (shards, "")
-            self.format = write_format(self._files, self.data_dir, *known)
-        assert self.format is not None
+    def write_format(self, shards: int) -> str:
+        """Durably write the format file if it is missing. Returns its id. Raises OSError."""
+        if self.format is None:
+            self.format = write_format(self._files, self.data_dir, shards)
         return self.format.directory_id
 
     # -- shards --------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from groupkeeper.repair.logs import (
     read_contents,
 )
 from groupkeeper.storage.compaction.archive import archive_folder
-from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss, NewerFormat, remedy
+from groupkeeper.storage.errors import ACCEPT_FILE, Corrupt, Loss, remedy
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.files.overlay import OverlayFiles
 from groupkeeper.storage.format import FILE_NAME as FORMAT_FILE
@@ -95,7 +95,7 @@ class Survey:
 def survey(files: Files, target: RepairTarget, progress: ReadProgress) -> Survey:
     """Examine a target. The caller holds the locks of all nodes (NodeLocks).
 
-    Raises OSError, and StorageError for a directory of a newer version.
+    Raises OSError, and StorageError for a directory of another version.
     """
     surveyor = _Surveyor(files, target, progress)
     surveyor.look_at_format()
@@ -128,8 +128,6 @@ class _Surveyor:
             return
         try:
             read_format(self._overlay, self._target.data_dir)
-        except NewerFormat:
-            raise
         except Corrupt as error:
             self.found.format_damage = str(error)
             self._overlay.remove(f"{self._target.data_dir}/{FORMAT_FILE}")

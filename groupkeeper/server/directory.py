@@ -19,7 +19,7 @@ from groupkeeper.storage.backup.note import refuse_backup
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.folders import is_partition
-from groupkeeper.storage.format import FILE_NAME, RESTORING, VERSION
+from groupkeeper.storage.format import FILE_NAME, RESTORING
 from groupkeeper.storage.journal.journal import FOLDER as JOURNALS
 from groupkeeper.storage.store import Store
 from groupkeeper.topics.catalog import Catalog
@@ -140,17 +140,12 @@ class Directory:
         _log.info("leader epoch of topics continues that of the data", epoch=newest + 1)
         return newest + 1
 
-    @property
-    def was_older(self) -> bool:
-        """Whether the directory has data, and was last used by an older release."""
-        return not self.is_new and (self._found is None or self._found.version < VERSION)
-
     def write_format(self) -> None:
-        """Write the format file: everything that the newest format requires is in place."""
-        self.store.upgrade_format(self.settings.offsets_topic_num_partitions)
+        """Write the format file: everything that the format requires is in place."""
+        self.store.write_format(self.settings.offsets_topic_num_partitions)
 
     def log_findings(self, cluster_id: str) -> None:
-        """Log whether the directory is new or was upgraded."""
+        """Log whether the directory is new, or lacked its format file."""
         made = self.store.format
         assert made is not None, "written before"
         about = {"data_dir": self._path, "directory": made.directory_id, "cluster": cluster_id}
@@ -158,8 +153,8 @@ class Directory:
             _log.info("data is in memory and ends with this process", cluster=cluster_id)
         elif self.is_new:
             _log.info("new data directory", **about)
-        elif self.was_older:
-            _log.info("data directory upgraded", to_format=VERSION, **about)
+        elif self._found is None:
+            _log.info("data directory adopted", **about)
 
 
 async def log_unknown_folders(unknown_folders: Awaitable[Sequence[str]]) -> None:

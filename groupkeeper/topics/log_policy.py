@@ -55,24 +55,13 @@ class KnownPolicy(NamedTuple):
 
 
 def read_policy(own: Mapping[str, str], inherited: Mapping[str, str]) -> LogPolicy:
-    """Return the policy of a topic; `inherited` has values for all configs that `own` may lack.
-
-    A number that an older release has stored in another form counts as not set.
-    """
+    """Return the policy of a topic; `inherited` has values for all configs that `own` may lack."""
+    values = {**inherited, **own}
 
     def number(name: str) -> int:
-        try:
-            return int(own[name])
-        except (KeyError, ValueError):
-            return int(inherited[name])
+        return int(values[name])
 
-    def ratio(name: str) -> float:
-        try:
-            return float(own[name])
-        except (KeyError, ValueError):
-            return float(inherited[name])
-
-    words = own.get(CLEANUP_POLICY, inherited[CLEANUP_POLICY]).split(",")
+    words = values[CLEANUP_POLICY].split(",")
     policies = [word.strip() for word in words]
     compacts = _COMPACT in policies
     segment_ms, max_lag_ms = number("segment.ms"), number("max.compaction.lag.ms")
@@ -90,9 +79,9 @@ def read_policy(own: Mapping[str, str], inherited: Mapping[str, str]) -> LogPoli
         delete_retention_ms=number("delete.retention.ms"),
         min_lag_ms=number("min.compaction.lag.ms"),
         max_lag_ms=max_lag_ms,
-        min_dirty_ratio=ratio("min.cleanable.dirty.ratio"),
+        min_dirty_ratio=float(values["min.cleanable.dirty.ratio"]),
         timestamps=TimestampRules(
-            own.get(TIMESTAMP_TYPE, inherited[TIMESTAMP_TYPE]) == LOG_APPEND_TIME,
+            values[TIMESTAMP_TYPE] == LOG_APPEND_TIME,
             number("message.timestamp.before.max.ms"),
             number("message.timestamp.after.max.ms"),
         ),

@@ -177,7 +177,7 @@ class _Backup:
         if not all(copier.is_same(name) for name in catalog):
             raise Disturbed("topics were created, changed or deleted")
         if read_format(copier.source, job.data_dir) != before:
-            raise Disturbed("the directory was upgraded")
+            raise Disturbed("another directory took its place")
         files = [
             FileEntry(f"{folder}/{name}".lstrip("/"), copy.size, copy.crc)
             for folder, copies in copier.folders.items()

@@ -4,8 +4,8 @@ A file is a sequence of flushes: salt of 8 bytes, number int64, payload length i
 number, length and payload, then the payload. Numbers increase by one, so an unfinished flush cannot
 be mistaken for a finished one. The salt is random and part of the file's name, `<node>-<first
 flush>-<salt>`: payloads contain bytes from clients, which have no access to the salt and so cannot
-forge a flush. A flush begins at a disk sector (in files of older versions: where the previous flush
-ends), so that a torn write of the next flush does not damage it.
+forge a flush. A flush begins at a disk sector, so that a torn write of the next flush does not
+damage it.
 
 A payload is a sequence of entries: kind int8, name length int16, data length int32, name, data.
 Kind 0 is a batch of the log `name`. Kind 1 is the claim of the shard `name` in the epoch `data`.
@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from groupkeeper.storage.log.window import Window
-from groupkeeper.storage.recovery.marks import Mark, whole_sectors
+from groupkeeper.storage.recovery.marks import Mark
 
 SALT_BYTES: Final = 8
 FLUSH: Final = Struct(">8sQII")
@@ -101,15 +101,6 @@ def flush_at(window: Window, position: int, salt: bytes, number: int) -> int:
     counted = window.view[at + SALT_BYTES : at + SALT_BYTES + COUNTED.size]
     payload = window.view[at + FLUSH.size : at + FLUSH.size + size]
     return size if crc32c(payload, crc32c(counted)) == crc else -1
-
-
-def next_flush(window: Window, end: int, salt: bytes, number: int) -> tuple[int, int]:
-    """Return position and payload size of flush `number` after one ending at `end`; -1: none."""
-    for position in (end, whole_sectors(end)):
-        size = flush_at(window, position, salt, number)
-        if size >= 0:
-            return position, size
-    return end, -1
 
 
 def flush_after(window: Window, position: int, salt: bytes, number: int) -> tuple[int, int]:

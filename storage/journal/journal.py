@@ -26,7 +26,6 @@ from groupkeeper.storage.journal.format import (
     entries_of,
     flush_after,
     flush_at,
-    next_flush,
 )
 from groupkeeper.storage.log.scan import FIELDS
 from groupkeeper.storage.log.window import Window
@@ -253,17 +252,17 @@ class JournalReader:
 
     def read_on(self) -> None:
         """Read the flushes that the running owner has written since. Raises Corrupt."""
-        for position in (self._end, whole_sectors(self._end)):
-            if self._files.read(self._handle, SALT_BYTES, position) == self._salt:
-                self._read()
-                break
+        begin = whole_sectors(self._end)
+        if self._files.read(self._handle, SALT_BYTES, begin) == self._salt:
+            self._read()
 
     def _read(self) -> None:
         end = self._files.size(self._handle) if self._size is None else self._size
         window = Window(self._files, self._handle, end)
         bad = -1
         while True:
-            position, size = next_flush(window, self._end, self._salt, self.next_flush)
+            position = whole_sectors(self._end)
+            size = flush_at(window, position, self._salt, self.next_flush)
             if size < 0:
                 position, number = flush_after(window, self._end, self._salt, self.next_flush)
                 if position < 0:
@@ -280,10 +279,9 @@ class JournalReader:
 
     def _pass_over(self, position: int, number: int) -> None:
         """Continue after damage at the next sound flush, or raise Corrupt."""
-        place = self._end if position % SECTOR else whole_sectors(self._end)
         line = (
-            f"{self.path}: the flush at byte {place} is damaged and a sound one follows at byte "
-            f"{position}"
+            f"{self.path}: the flush at byte {whole_sectors(self._end)} is damaged and a sound one "
+            f"follows at byte {position}"
         )
         if not self._go_on:
             folder = parent_of(parent_of(self.path))

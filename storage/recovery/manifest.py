@@ -2,8 +2,8 @@
 
 Lines of JSON after a first line with the CRC-32C of the rest. Written when a segment is finished
 and when a log is closed, and replaced as a whole. It guards the segments, but sound segments do not
-depend on it: a folder whose manifest is damaged or missing (from a Kafka broker, or an older
-version) can still be opened.
+depend on it: a folder whose manifest is damaged or missing (from a Kafka
+broker) can still be opened.
 """
 
 import json
@@ -134,19 +134,18 @@ def parse_manifest(data: bytes, path: str) -> Manifest | None:
 
 
 def _mark_row(mark: Mark) -> dict[str, Any]:
-    """Return the mark without its recovery point, which older versions cannot read."""
+    """Return the mark without its recovery point, which is a field of its own."""
     row = {**mark._asdict(), "tail": mark.tail.hex()}
     del row["point"]
     return row
 
 
 def _parsed(first: dict[str, Any], lines: Iterable[dict[str, Any]]) -> Manifest:
-    mark, point = first["mark"], first.get("recovery_point")
+    mark, point = first["mark"], first["recovery_point"]
     if point is not None:
         point = RecoveryPoint(**{**point, "indexes": IndexState(*point["indexes"])})
     if mark is not None:
         mark = Mark(**{**mark, "tail": bytes.fromhex(mark["tail"])}, point=point)
     finished = [FinishedSegment(**line) for line in lines]
-    # Files of older versions lack some fields.
-    lost_at, first_dirty = first.get("rounds_lost_at", -1), first.get("first_dirty", 0)
+    lost_at, first_dirty = first["rounds_lost_at"], first["first_dirty"]
     return Manifest(finished, first["begun"], mark, first["given_up"], lost_at, first_dirty)

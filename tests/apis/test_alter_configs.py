@@ -19,7 +19,7 @@ INVALID, REQUEST = ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST
 LIMIT, REPLICAS = "max.message.bytes", "follower.replication.throttled.replicas"
 OLD = {
     "message.format.version": "3.0",
-    "min.compaction.lag.ms": "soon",
+    "min.compaction.lag.ms": "-5",
     "remote.storage.enable": "true",
     "segment.bytes": "1",
 }
@@ -225,7 +225,7 @@ async def test_a_message_that_repeats_too_much_is_cut(scene: Scene) -> None:
 
 @pytest.fixture
 async def old(scene):
-    """A catalog of a time when other configs were known and most values were not checked."""
+    """A catalog of a release that had other names and other bounds."""
     topic = scene.topics.catalog.by_name["t"]
     await scene.topics.catalog.change([dataclasses.replace(topic, configs=dict(OLD))], NOW)
     return await scene.restart()
@@ -246,7 +246,7 @@ async def test_what_an_older_release_stored_refuses_no_change(old):
 
 async def test_a_new_value_is_judged_with_what_an_older_release_stored(old):
     code, told = await change(old, ("max.compaction.lag.ms", SET, "5"))
-    assert (code, told[:41]) == (INVALID, "Invalid value soon for configuration min.")
+    assert (code, told[:41]) == (INVALID, "Invalid value -5 for configuration min.co")
     both = (("max.compaction.lag.ms", SET, "5"), ("min.compaction.lag.ms", DELETE, None))
     assert await change(old, *both) == (0, None)
 

@@ -11,7 +11,7 @@ from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.repair.logs import LogContents, target_of
 from groupkeeper.repair.survey import DamagedLog, Survey
-from groupkeeper.storage.errors import Locked, NewerFormat, StorageError
+from groupkeeper.storage.errors import Locked, OtherFormat, StorageError
 from groupkeeper.storage.files.whole import checksum
 from groupkeeper.storage.locks import NodeLocks
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
@@ -239,7 +239,7 @@ def test_a_directory_of_a_newer_version_is_refused(served: Served) -> None:
     line = json.dumps({"format": 99, "directory": "x", "shards": 4}).encode()
     write_file(served.disk, "data/format", line + b"\n" + checksum(line) + b"\n")
     cut_file(served.disk, "data/format", len(line) + 10)
-    with pytest.raises(NewerFormat):
+    with pytest.raises(OtherFormat):
         looked(served.disk)
 
 

@@ -1,11 +1,10 @@
-"""The data directory: new, older, copied from elsewhere, and gone while the server runs."""
+"""The data directory: new, copied from elsewhere, and gone while the server runs."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crc32c import crc32c
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import encode_batch
@@ -13,11 +12,10 @@ from groupkeeper.server.directory import MEMORY_JOURNAL_BYTES, Directory
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import load
 from groupkeeper.storage.backup.note import INCOMPLETE, NotRestored
-from groupkeeper.storage.errors import Corrupt, DirectoryLost, NewerFormat, StorageError
+from groupkeeper.storage.errors import Corrupt, DirectoryLost, StorageError
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.files.memory import MemoryFiles
 from groupkeeper.storage.files.whole import read_whole
-from groupkeeper.storage.format import VERSION
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.log.queued_log import Append
 from groupkeeper.storage.recovery.opening import open_log
@@ -27,7 +25,6 @@ from tests.support.served import Lines, Served, groups_apart, settle
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 FROM_KAFKA = FIXTURES / "kafka-consumer-offsets"
-OLDER = FIXTURES / "data-directory-0" / "stopped"
 
 Serve = Callable[..., Served]
 
@@ -42,7 +39,7 @@ def test_the_beginning_of_a_backup_is_refused(tmp_path: Path) -> None:
         Directory(Files(), ServeOptions(folder))
 
 
-# -- new, older, newer -----------------------------------------------------------------------------
+# -- new, without format ---------------------------------------------------------------------------
 
 
 def test_a_new_directory_is_told_in_one_line_and_once(serve: Serve, lines: Any) -> None:
@@ -59,15 +56,19 @@ def test_a_new_directory_is_told_in_one_line_and_once(serve: Serve, lines: Any) 
     assert len(lines()) == 1
 
 
-def test_an_older_directory_is_carried_forward_in_one_line(serve: Serve, lines: Any) -> None:
+def test_a_directory_without_its_format_file_is_adopted_in_one_line(
+    serve: Serve, lines: Any
+) -> None:
     served = serve("offsets.topic.num.partitions=6", start=False)
-    restore(OLDER, served.disk)
+    restore(FIXTURES / "data-directory-2" / "stopped", served.disk)
+    served.disk.remove("data/format")
     for _ in range(2):
         served.start()
         served.run(served.server.log_findings())
         served.stop()
     [line] = [line for line in lines() if line["logger"] == "data"]
-    assert line["event"] == "data directory upgraded"
+    assert line["event"] == "data directory adopted"
+    assert served.disk.has("data/format")
 
 
 def test_a_setting_refuses_a_directory_without_data(serve: Serve) -> None:
@@ -86,23 +87,10 @@ def test_a_setting_refuses_a_directory_without_data(serve: Serve) -> None:
     served.start()
 
 
-@pytest.mark.parametrize("source", [OLDER, FROM_KAFKA])
-def test_a_directory_of_old_or_from_elsewhere_counts_as_data(serve: Serve, source: Path) -> None:
+def test_a_directory_from_elsewhere_counts_as_data(serve: Serve) -> None:
     served = serve("data.dir.must.exist=true", start=False)
-    restore(source, served.disk)
+    restore(FROM_KAFKA, served.disk)
     served.start()
-
-
-def test_a_newer_directory_is_refused(serve: Serve) -> None:
-    served = serve()
-    served.stop()
-    path = "data/format"
-    text = served.disk.contents(path)
-    files = FakeFiles(served.disk)
-    line = text.split(b"\n")[0].replace(b'"format": %d' % VERSION, b'"format": %d' % (VERSION + 1))
-    files.write(files.open(path), line + b"\n%08x\n" % crc32c(line), 0)
-    with pytest.raises(NewerFormat, match=f"data is in format {VERSION + 1}"):
-        served.start()
 
 
 def test_folders_of_no_topic_are_named_in_one_line(serve: Serve, lines: Any) -> None:

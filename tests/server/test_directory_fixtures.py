@@ -1,4 +1,4 @@
-"""Data directories that older versions left behind are opened, and nothing in them is lost."""
+"""Data directories that earlier versions left behind are opened, and nothing in them is lost."""
 
 import json
 from collections.abc import Callable

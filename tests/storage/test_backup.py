@@ -7,7 +7,7 @@ from crc32c import crc32c
 
 from groupkeeper.storage.backup.backup import PASSES, back_up, left_out
 from groupkeeper.storage.backup.note import BackupError, read_note
-from groupkeeper.storage.errors import NewerFormat, StorageError
+from groupkeeper.storage.errors import OtherFormat, StorageError
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.storage.store import Store
@@ -71,7 +71,7 @@ def disk() -> FakeDisk:
         put(store, value)
         store.catch_up()
     put(store, b"in the journal")
-    store.upgrade_format(1)
+    store.write_format(1)
     for name in (TOPIC, "catalog", "catalog-copy"):
         log = open_log(FakeFiles(disk), f"data/{name}", LIMITS)
         for number in range(5):
@@ -321,7 +321,7 @@ def test_an_upgrade_meanwhile_begins_another_pass(disk: FakeDisk) -> None:
     def upgrade() -> None:
         disk.remove("data/format")
         store = Store(FakeFiles(disk), "data", 1)
-        store.upgrade_format(1)
+        store.write_format(1)
 
     backed_up_while(disk, "list data/archive", upgrade)
     assert disk.contents(f"{DEST}/format") == disk.contents("data/format")
@@ -379,7 +379,7 @@ def test_a_newer_directory_is_refused(disk: FakeDisk) -> None:
     line = b'{"format": 99, "directory": "ab", "shards": 1}'
     cut_file(disk, "data/format", 0)
     write_file(disk, "data/format", line + b"\n%08x\n" % crc32c(line))
-    with pytest.raises(NewerFormat):
+    with pytest.raises(OtherFormat):
         backed_up(disk)
 
 

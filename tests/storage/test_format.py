@@ -1,8 +1,8 @@
-"""The format of a data directory: carried forward when older, refused when newer or damaged."""
+"""The format of a data directory: written once, refused when of another version or damaged."""
 
 import pytest
 
-from groupkeeper.storage.errors import Corrupt, NewerFormat
+from groupkeeper.storage.errors import Corrupt, OtherFormat
 from groupkeeper.storage.format import VERSION, read_format, write_format
 from groupkeeper.storage.store import Store
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
@@ -11,16 +11,16 @@ from tests.support.stored import FULL, cut_file, open_store, rewrite_format, wri
 PATH = "data/format"
 
 
-def test_a_directory_gets_the_newest_format_once_and_keeps_its_id(disk: FakeDisk) -> None:
+def test_a_directory_gets_its_format_once_and_keeps_its_id(disk: FakeDisk) -> None:
     store = open_store(disk)
     assert store.format is None
-    directory_id = store.upgrade_format(7)
+    directory_id = store.write_format(7)
     store.close()
     disk.power_cut("lose")
     store = open_store(disk)
     assert store.format is not None
-    assert (store.format.version, store.format.shards) == (VERSION, 7)
-    assert store.upgrade_format(9) == directory_id
+    assert store.format.shards == 7
+    assert store.write_format(9) == directory_id
     assert store.known_shards() == 7
     assert len(directory_id) == 32
 
@@ -33,16 +33,19 @@ def test_two_directories_have_different_ids(disk: FakeDisk) -> None:
     assert len(ids) == 2
 
 
-def test_a_newer_format_is_refused_in_one_line_and_nothing_is_touched(disk: FakeDisk) -> None:
-    open_store(disk).upgrade_format(3)
+@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
+def test_another_format_is_refused_in_one_line_and_nothing_is_touched(
+    disk: FakeDisk, version: int
+) -> None:
+    open_store(disk).write_format(3)
     disk.revive()
-    rewrite_format(disk, format=VERSION + 1, more="unknown to this version")
+    rewrite_format(disk, format=version, more="unknown to this version")
     calls = disk.calls
-    with pytest.raises(NewerFormat) as refused:
+    with pytest.raises(OtherFormat) as refused:
         open_store(disk)
     assert str(refused.value) == (
-        f"data is in format {VERSION + 1}, and this version reads formats up to {VERSION}: "
-        "start the newer version that made it, or choose another --data-dir"
+        f"data is in format {version}, and this version reads format {VERSION}: "
+        "start the version that made it, or choose another --data-dir"
     )
     assert disk.calls == calls
 
@@ -51,7 +54,7 @@ def test_a_newer_format_is_refused_in_one_line_and_nothing_is_touched(disk: Fake
 def test_a_damaged_file_is_refused_with_its_name_and_what_to_do(
     disk: FakeDisk, damage: str
 ) -> None:
-    open_store(disk).upgrade_format(3)
+    open_store(disk).write_format(3)
     disk.revive()
     size = len(disk.contents(PATH))
     if damage == "flip":
@@ -65,7 +68,7 @@ def test_a_damaged_file_is_refused_with_its_name_and_what_to_do(
 
 
 def test_every_flipped_bit_is_noticed(disk: FakeDisk) -> None:
-    open_store(disk).upgrade_format(3)
+    open_store(disk).write_format(3)
     disk.revive()
     for position in range(len(disk.contents(PATH))):
         for bit in range(8):
@@ -75,18 +78,6 @@ def test_every_flipped_bit_is_noticed(disk: FakeDisk) -> None:
             disk.flip(PATH, position, 1 << bit)
 
 
-def test_an_older_directory_keeps_its_id_and_its_shards(disk: FakeDisk) -> None:
-    directory_id = open_store(disk).upgrade_format(3)
-    disk.revive()
-    rewrite_format(disk, format=VERSION - 1)
-    store = open_store(disk)
-    assert store.upgrade_format(9) == directory_id
-    store.close()
-    again = read_format(FakeFiles(disk), "data")
-    assert again is not None
-    assert (again.version, again.directory_id, again.shards) == (VERSION, directory_id, 3)
-
-
 @pytest.mark.parametrize("mode", ["lose", "names", "keep", "tear", "kill"])
 def test_wherever_the_writing_crashes_the_next_start_works(mode: str) -> None:
     for call in range(1, 8):
@@ -94,7 +85,7 @@ def test_wherever_the_writing_crashes_the_next_start_works(mode: str) -> None:
         store = open_store(disk)
         disk.crash_at = disk.calls + call
         try:
-            store.upgrade_format(3)
+            store.write_format(3)
         except Crash:
             pass
         else:
@@ -102,7 +93,7 @@ def test_wherever_the_writing_crashes_the_next_start_works(mode: str) -> None:
         disk.revive() if mode == "kill" else disk.power_cut(mode, seed=call)
         again = open_store(disk)
         assert again.format is None or again.format.shards == 3
-        again.upgrade_format(3)
+        again.write_format(3)
         again.close()
         disk.power_cut("lose")
         assert open_store(disk).known_shards() == 3
@@ -115,6 +106,6 @@ def test_a_disk_without_room_leaves_nothing_open(disk: FakeDisk) -> None:
     before = files.open_paths
     disk.failures[disk.calls + 2] = FULL
     with pytest.raises(OSError, match="No space"):
-        store.upgrade_format(3)
+        store.write_format(3)
     assert files.open_paths == before
-    store.upgrade_format(3)
+    store.write_format(3)

@@ -30,7 +30,7 @@ def disk() -> FakeDisk:
     store = open_store(disk, limits=LIMITS)
     for value in VALUES:
         put(store, value, epoch=store.claim(0))
-    store.upgrade_format(1)
+    store.write_format(1)
     log = open_log(FakeFiles(disk), "data/orders-0", LIMITS)
     for number in range(5):
         log.append(batch(number, b"message %d" % number * 5))

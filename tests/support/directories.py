@@ -1,7 +1,9 @@
 """Data directories as fixtures: what a server leaves behind, as files.
 
-`tests/fixtures/data-directory-<format>` was made by `python -m tests.support.directories FOLDER`
-when that format was the newest. Run it again only for a new format, into a new folder.
+`tests/fixtures/data-directory-<format>` was made by `python -m tests.support.directories FOLDER`.
+Run it again only for a new format, into a new folder. `stopped` is a directory after a clean stop,
+`killed` the same one after more requests and `kill -9`: the last commits of one group are in the
+journal only. `expected.json` has what clients see of each.
 """
 
 import json
@@ -82,7 +84,7 @@ def seen(served: Served) -> dict[str, Any]:
         "topics": {
             t.name: [t.topic_id.hex(), len(t.partitions)]
             for t in topics.topics
-            if t.name != EVENT_TOPIC  # which older releases did not have
+            if t.name != EVENT_TOPIC  # of the server, not of clients
         },
         "configs": served.server.topics.catalog.by_name["orders"].configs,
         "orders": _orders(client)[0],

@@ -14,7 +14,7 @@ from groupkeeper.storage.errors import Corrupt, StorageError
 from groupkeeper.storage.files.whole import read_whole
 from groupkeeper.storage.folders import is_partition, partitions_among
 from groupkeeper.storage.format import FILE_NAME as FORMAT_FILE
-from groupkeeper.storage.format import read_format
+from groupkeeper.storage.format import VERSION, read_format
 from groupkeeper.storage.journal.journal import FOLDER as JOURNALS
 from groupkeeper.storage.journal.journal import node_of
 from groupkeeper.storage.log.epochs import FILE_NAME as EPOCH_FILE
@@ -186,7 +186,7 @@ def _show_format(dump: Dump, path: str, names: list[str]) -> None:
         return
     assert found is not None, "the file exists"
     dump.line(
-        f"{path}: format: {found.version} directory: {found.directory_id} partitions of "
+        f"{path}: format: {VERSION} directory: {found.directory_id} partitions of "
         f"__consumer_offsets: {found.shards}"
     )
 

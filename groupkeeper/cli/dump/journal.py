@@ -19,7 +19,7 @@ from groupkeeper.storage.journal.format import (
     ends_of,
     entries_of,
     flush_after,
-    next_flush,
+    flush_at,
 )
 from groupkeeper.storage.journal.journal import first_flush_and_salt, node_of
 from groupkeeper.storage.log.window import Window
@@ -72,14 +72,14 @@ def _flushes(dump: Dump, path: str) -> Iterator[_Flush]:
         end = tries = 0
         window = Window(dump.files, handle, dump.files.size(handle))
         while True:
-            position, size = next_flush(window, end, salt, number)
+            position = place = whole_sectors(end)
+            size = flush_at(window, position, salt, number)
             if size >= 0:
                 found = _Flush(window, number, position, size)
                 dump.told(path, found.end - position)
                 yield found
                 end, number = found.end, number + 1
                 continue
-            place = whole_sectors(end)
             position, later = flush_after(window, end, salt, number)
             is_over = position < 0 and not any(dump.files.read(handle, SECTOR, place))
             if not is_over and tries < TRIES:  # a server may be writing it
