@@ -49,7 +49,6 @@ def lazy_group(places: dict[str, str]) -> type[LazyGroup]:
 COMMANDS = {
     "demo": "demo.command",
     "serve": "serve",
-    "control": "control",
     "status": "status",
     "why": "why.command",
     "groups": "groups.command",
@@ -79,9 +78,8 @@ def command() -> None:
       groupkeeper serve
       groupkeeper serve --dev --listen 127.0.0.1:0
     \b
-    Control time, faults and crashes of a test broker:
+    Run a test broker whose time, faults and crashes tests control over HTTP:
       groupkeeper serve --dev --control
-      groupkeeper control advance 45
     \b
     Check its health:
       groupkeeper status

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from groupkeeper.settings.options import Address
@@ -13,18 +12,12 @@ PROBLEMS = (OSError, http.client.HTTPException, ValueError)
 
 # Any: JSON.
 def ask_json(
-    address: Address,
-    path: str,
-    timeout_s: float,
-    most_bytes: int,
-    method: str = "GET",
-    body: Mapping[str, Any] | None = None,
+    address: Address, path: str, timeout_s: float, most_bytes: int
 ) -> tuple[int, dict[str, Any]]:
     """Return status and JSON object of an answer, read up to `most_bytes`. Raises `PROBLEMS`."""
     connection = http.client.HTTPConnection(*address, timeout=timeout_s)
-    text = None if body is None else json.dumps(body)
     try:
-        connection.request(method, path, text, {"Content-Type": "application/json"})
+        connection.request("GET", path)
         answer = connection.getresponse()
         found = json.loads(answer.read(most_bytes))
         if not isinstance(found, dict):

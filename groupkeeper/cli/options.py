@@ -82,22 +82,6 @@ def address_option(name: str, default: str | None, text: str, *, off: bool = Fal
     )
 
 
-def timeout_option(text: str, default: float, *, envvar: str | None = None) -> Decorator:
-    """Make the option `--timeout`, in seconds; the parameter is `timeout_ms`."""
-    return click.option(
-        "--timeout",
-        "timeout_ms",
-        type=float,
-        callback=_milliseconds,
-        default=default,
-        show_default=True,
-        show_envvar=True,
-        envvar=envvar,
-        metavar="SECONDS",
-        help=text,
-    )
-
-
 def json_rows(text: str = "One JSON object per row and line.") -> Decorator:
     """Make the option `--json`; the parameter is `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help=text)
@@ -154,7 +138,17 @@ CONFIG: Final = click.option(
     metavar="FILE",
     help="Properties of Kafka's clients, such as bootstrap.servers and security.protocol.",
 )
-REQUEST_TIMEOUT: Final = timeout_option(
-    "Timeout of a request, including its retries.", TIMEOUT_S, envvar=variable("TIMEOUT")
+REQUEST_TIMEOUT: Final = click.option(
+    "--timeout",
+    "timeout_ms",
+    type=float,
+    callback=_milliseconds,
+    default=TIMEOUT_S,
+    show_default=True,
+    show_envvar=True,
+    envvar=variable("TIMEOUT"),
+    metavar="SECONDS",
+    help="Timeout of a request, including its retries, in seconds.",
 )
+"""The parameter is `timeout_ms`."""
 GROUP: Final = click.argument("group", envvar=variable("GROUP"))

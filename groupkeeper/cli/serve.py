@@ -112,8 +112,7 @@ def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
     callback=_address,
     metavar="[HOST:PORT]",
     help="With --dev: let tests control time, faults, crashes and more over HTTP on this loopback "
-    f"port, {CONTROL} unless given; see groupkeeper control. Data is in memory unless --data-dir "
-    "is given.",
+    f"port, {CONTROL} unless given. Data is in memory unless --data-dir is given.",
 )
 @click.option(
     "--brokers",

@@ -10,7 +10,7 @@ INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
 ENVIRONMENT_PREFIX = "GROUPKEEPER_"
-COMMAND_VARIABLES = ("BOOTSTRAP_SERVER", "CONFIG", "CONTROL", "GROUP", "HTTP", "TIMEOUT")
+COMMAND_VARIABLES = ("BOOTSTRAP_SERVER", "CONFIG", "GROUP", "HTTP", "TIMEOUT")
 """Variables with this prefix that commands read (cli/options.py), and a server does not."""
 
 Value = int | bool | float | str

@@ -68,7 +68,7 @@ def test_a_locale_that_cannot_show_a_name_is_no_failure(monkeypatch: pytest.Monk
     assert written.getvalue().endswith(b"gr\\xf6\\xdfe\n")
 
 
-@pytest.mark.parametrize("group", [[], ["groups"], ["control"]])
+@pytest.mark.parametrize("group", [[], ["groups"]])
 def test_the_summary_of_each_command_fits_into_the_list(
     group: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -40,7 +40,7 @@ def test_shared_options_have_one_form_and_variable() -> None:
 
 
 def test_help_ends_with_the_exit_codes(capsys: Capture) -> None:
-    for words in (["why"], ["groups", "list"], ["dump"], ["repair"], ["analyze"], ["control"]):
+    for words in (["why"], ["groups", "list"], ["dump"], ["repair"], ["analyze"]):
         assert main([*words, "--help"]) == 0
         assert " ".join(capsys.readouterr().out.split()).endswith(EXIT_CODES), words
 

@@ -1,7 +1,8 @@
-"""`serve --dev --control` as a process, and the commands that control it."""
+"""`serve --dev --control` as a process, controlled over HTTP."""
 
 import json
 import signal
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -18,18 +19,28 @@ Capture = pytest.CaptureFixture[str]
 CONTROLLED = ("--dev", "--control", "127.0.0.1:0", "--http", "127.0.0.1:0")
 
 
-def test_commands_control_the_process(capsys: Capture) -> None:
+# Any: JSON.
+def asked(at: str, path: str, body: Any = None) -> Any:
+    """The answer of the control port; with a body, to a POST."""
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(f"http://{at}/control/v1/{path}", data, {"Content-Type": "application/json"})
+    with urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+def refusal(at: str, path: str, body: Any = None) -> tuple[int, str]:
+    with pytest.raises(HTTPError) as refused:
+        asked(at, path, body)
+    return refused.value.code, json.load(refused.value)["error"]
+
+
+def test_requests_control_the_process() -> None:
     with Process(*CONTROLLED, "--topic", "orders:2", "--as-version", "2.8") as process:
         ready = process.ready()
         assert ready.data_dir == "memory"
         at, kafka = str(process.control), format_address(ready.kafka)
-
-        def control(*words: str) -> tuple[int, str, str]:
-            code = main(["control", "--control", at, *words])
-            out, err = capsys.readouterr()
-            return code, out, err
-
-        assert control("status")[1] == f"broker {kafka} is running\n"
+        broker = asked(at, "broker")
+        assert (broker["bootstrap_servers"], broker["is_up"]) == (kafka, True)
         with pytest.raises(HTTPError) as refused:
             urlopen(f"http://{at}/", timeout=60)
         assert (
@@ -40,24 +51,22 @@ def test_commands_control_the_process(capsys: Capture) -> None:
             urlopen(large, timeout=60)
         assert refused.value.code == 413
         assert "send less at a time" in json.load(refused.value)["error"]
-        sent = 'records=[{"value": "a", "partition": 1}]'
-        code, made, _ = control("call", "POST", "topics/orders/records", sent)
-        assert (code, json.loads(made)["records"][0]["value"]) == (0, "a")
-        code, _, line = control("wait", "billing", "--stable", "--timeout", "0.01")
-        assert (code, "stable=True: it is Dead" in line) == (1, True)
-        rule = ("error", "code=NOT_COORDINATOR", "--when", "api=OffsetCommit", "--when", "times=1")
-        assert control("fault", "add", *rule)[1].startswith("1  0 hits  fault(error(")
+        made = asked(at, "topics/orders/records", {"records": [{"value": "a", "partition": 1}]})
+        assert made["records"][0]["value"] == "a"
+        code, line = refusal(at, "groups/billing/wait", {"stable": True, "timeout_ms": 10})
+        assert (code, "stable=True: it is Dead" in line) == (408, True)
+        effect = {"name": "error", "code": "NOT_COORDINATOR"}
+        rule = asked(at, "faults", {"effect": effect, "api": "OffsetCommit", "times": 1})
+        assert (rule["id"], rule["hits"]) == (1, 0)
         with connect(ready.kafka) as client:
             client.call(8, commit_request({("orders", 0): 7}, "g"))
-        assert control("fault", "list")[1].startswith("1  1 hits")
-        assert "is down: groupkeeper control restart" in control("crash")[1]
-        assert control("restart")[0] == 0
-        assert json.loads(control("call", "GET", "topics/orders/records")[1]) == json.loads(made)
-        code, _, line = control("call", "POST", "groups/billing/expire", "member=nobody")
-        assert (code, line.count("\n")) == (1, 1)
+        assert asked(at, "faults")["faults"][0]["hits"] == 1
+        assert asked(at, "broker/crash", {})["is_up"] is False
+        assert asked(at, "broker/restart", {})["is_up"] is True
+        assert asked(at, "topics/orders/records") == made
+        assert refusal(at, "groups/billing/expire", {"member": "nobody"})[0] == 400
         assert b'"ready": true' in urlopen(f"http://{ready.http}/readyz", timeout=60).read()
-        assert control("advance", "45")[1] == f"broker {kafka} is running\n"
-        assert json.loads(control("--json", "status")[1])["is_up"] is True
+        assert asked(at, "time/advance", {"seconds": 45})["is_up"] is True
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
 
@@ -94,12 +103,6 @@ def test_wrong_options_are_refused_in_one_line(
     assert main(["serve", *arguments]) == 2
     told = capsys.readouterr().err
     assert line in told
-
-
-def test_no_control_port_is_said(capsys: Capture) -> None:
-    assert main(["control", "--control", "127.0.0.1:1", "status"]) == 1
-    assert main(["control", "status", "--no-such-option"]) == 2
-    assert "start the broker with groupkeeper serve --dev --control" in capsys.readouterr().err
 
 
 def test_topics_are_seeded_without_control_too() -> None:
