@@ -18,7 +18,7 @@ from aiokafka.errors import (
 from aiokafka.protocol.api import Request
 
 from groupkeeper.backoff import Backoff
-from groupkeeper.client.greeting import HTTP, spoken_at
+from groupkeeper.client.greeting import speaks_http
 from groupkeeper.client.structs import RequestFrame, VersionedRequest
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.message import Message, layout_of
@@ -144,9 +144,9 @@ class Client:
     async def _check_protocols(self) -> None:
         """Raise NotKafka if an address speaks HTTP; a Kafka connection would only time out."""
         places = [(host, port) for host, port, _ in self._kafka.hosts]
-        found = await asyncio.gather(*(spoken_at(*each) for each in places))
-        for (host, port), spoken in zip(places, found, strict=True):
-            if spoken == HTTP:
+        found = await asyncio.gather(*(speaks_http(*each) for each in places))
+        for (host, port), is_http in zip(places, found, strict=True):
+            if is_http:
                 raise NotKafka(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
 
     async def __aexit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""Detects the protocol at an address, for a port that does not respond like a Kafka node.
+"""Detects an HTTP server at an address, for a port that does not respond like a Kafka node.
 
 It sends an ApiVersions request that ends with an empty line, so that an HTTP server rejects it
 immediately.
@@ -10,19 +10,14 @@ from typing import Final
 from groupkeeper.client.structs import RequestFrame
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 
-KAFKA, HTTP, UNKNOWN = "Kafka", "HTTP", "unknown"
 WAIT_S: Final = 2.0
 """Maximum time for the connection and the response."""
 
-_CORRELATION_ID: Final = 0x676B7072
 
-
-async def spoken_at(host: str, port: int) -> str:
-    """Return KAFKA, HTTP, or UNKNOWN for any other response or none (a TLS port closes the
-    connection). Uses a separate connection.
-    """
+async def speaks_http(host: str, port: int) -> bool:
+    """Return whether the answer is one of HTTP. Uses a separate connection."""
     frame = RequestFrame(ApiVersionsRequest(), 0)
-    header = frame.build_request_header(_CORRELATION_ID, "groupkeeper\r\n\r\n").encode()
+    header = frame.build_request_header(0, "groupkeeper\r\n\r\n").encode()
     try:
         async with asyncio.timeout(WAIT_S):
             reader, writer = await asyncio.open_connection(host, port)
@@ -32,7 +27,5 @@ async def spoken_at(host: str, port: int) -> str:
             finally:
                 writer.close()
     except (OSError, TimeoutError):
-        return UNKNOWN
-    if answer.startswith(b"HTTP"):
-        return HTTP
-    return KAFKA if answer[4:] == _CORRELATION_ID.to_bytes(4, "big") else UNKNOWN
+        return False
+    return answer.startswith(b"HTTP")

@@ -11,7 +11,7 @@ from aiokafka.client import AIOKafkaClient
 
 from groupkeeper.client import CallFailed, Client, NotKafka
 from groupkeeper.client import client as client_module
-from groupkeeper.client.greeting import KAFKA, UNKNOWN, spoken_at
+from groupkeeper.client.greeting import speaks_http
 from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -219,10 +219,10 @@ async def test_a_node_that_is_slow_at_first_is_no_http_port(
     monkeypatch.setattr(client_module, "SOON_S", 0)
     async with cluster(StubNode(1)) as bootstrap:
         host, _, port = bootstrap.partition(":")
-        assert await spoken_at(host, int(port)) == KAFKA
+        assert not await speaks_http(host, int(port))
         async with Client(bootstrap) as client:
             assert client.nodes == [1]
 
 
-async def test_nothing_is_spoken_where_nothing_listens() -> None:
-    assert await spoken_at("127.0.0.1", 1) == UNKNOWN
+async def test_nothing_speaks_http_where_nothing_listens() -> None:
+    assert not await speaks_http("127.0.0.1", 1)
