@@ -99,7 +99,8 @@ class PartitionHistory:
             self._writers.wrote(fed)
 
     def skip(self, offset: int, at_ms: int, epoch: int | None = None) -> Span:
-        """Skip a record of the event log that is not an event: a tombstone, or of an unknown form.
+        """Skip a record of the event log that is not an event.
+
         Raises ValueError if the offset does not rise.
         """
         if offset <= (last := self._events.last_offset):

@@ -174,7 +174,7 @@ class EventReader:
 
     async def _first(self, offset: int) -> tuple[int, EventPosition] | None:
         """Return offset and place of the first event from an offset on; None if there is none.
-        Batches may have no events, because of tombstones and the cleaner.
+        The cleaner may have left batches without events.
         """
         _, end = await self.bounds()
         while offset < end:

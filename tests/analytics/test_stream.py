@@ -14,6 +14,7 @@ from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.sources import formats as sources
 from groupkeeper.analytics.sources.formats import ConsumerOffsetsSource
 from groupkeeper.analytics.sources.options import StreamOptions
+from groupkeeper.protocol.group_events import Event, encode
 from groupkeeper.protocol.record_batch import encode_batch
 from tests.analytics.growing_log import NAME, GrowingLog
 from tests.analytics.logs import write_segment
@@ -79,13 +80,13 @@ def test_a_job_goes_on_where_it_ended(spark, log, tmp_path):
 
 
 def test_group_events_are_a_stream_too(spark, log, tmp_path):
-    value = b'{"v": 1, "seq": 1, "type": "group_deleted", "at": 1, "by": "x"}'
-    data = encode_batch(0, 1, 1_700_000_000_000, [(b"g", value), (b"h", None)])
+    value = encode(Event(1, 5, 1, 1_700_000_000_000, 70, "g", "group_deleted"))
+    data = encode_batch(0, 1, 1_700_000_000_000, [(b"g", value)])
     write_segment(log.folder.parent / "__group_events-4", 0, data)
     job = Job(spark, log, tmp_path)
     assert [*job.run("group_events")[0]] == ["__group_events-4"]
-    found = {(row.partition, row.offset, row.group, row.tombstone) for row in job.rows}
-    assert found == {(4, 0, "g", False), (4, 1, "h", True)}
+    found = {(row.partition, row.offset, row.group, row.type, row.problem) for row in job.rows}
+    assert found == {(4, 0, "g", "group_deleted", None)}
 
 
 def test_what_is_wrong_is_said_in_one_line(spark, log, tmp_path):

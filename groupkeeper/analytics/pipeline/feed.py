@@ -260,7 +260,7 @@ def _is_lost(problem: str) -> bool:
 _HISTORY: Final = "history"
 _EVENT_SCHEMA: Final = pa.schema([SCHEMA.field(name) for name in EVENT_COLUMNS])
 
-_OF_EVENTS: Final = ("offset", "timestamp_ms", "group", "tombstone", "value", "problem")
+_OF_EVENTS: Final = ("offset", "timestamp_ms", "group", "value", "problem")
 
 _Row = dict[str, Any]  # of a table
 _State = Mapping[str, Any]
@@ -322,18 +322,14 @@ class PartitionFeed:
     def _events(self, rows: pa.Table, groups: frozenset[str]) -> Iterator[_Row]:
         """Fold events; yields rows of PROBLEMS for other records."""
         columns = (rows[name].to_pylist() for name in _OF_EVENTS)
-        for at, (offset, at_ms, group, is_tombstone, value, problem) in enumerate(
-            zip(*columns, strict=True)
-        ):
+        for at, (offset, at_ms, group, value, problem) in enumerate(zip(*columns, strict=True)):
             if offset is None or problem:
                 yield _problem(_row(rows, at), problem)
             elif groups and group is not None and group not in groups:
                 continue
-            elif is_tombstone:
-                self._fold.skip(offset, at_ms)
             else:
                 try:
-                    event = decode(None, value)
+                    event = decode(None, value or b"")
                 except ValueError as error:
                     self._fold.skip(offset, at_ms)
                     yield _problem(_row(rows, at), f"{Problem.BAD_VALUE.text}: {error}")

@@ -41,7 +41,7 @@ SCHEMA: Final = pa.schema(
 
 EVENT_COLUMNS: Final = (
     *("partition", "batch_position", "offset", "timestamp_ms", "leader_epoch", "group"),
-    *("tombstone", "value", "problem", "problem_bytes"),
+    *("value", "problem", "problem_bytes"),
 )
 """Columns for records of `__group_events`, whose values the parser does not decode. The group is
 the key, null for events of the partition itself; a key that is null or not UTF-8 is a problem."""

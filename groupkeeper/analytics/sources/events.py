@@ -1,5 +1,5 @@
 """Decodes records of `__group_events` into typed columns: those of the table `events`, and columns
-for tombstones and unreadable records.
+for unreadable records.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,6 @@ _OF_EVENT: Final = [
 SCHEMA: Final = pa.schema(
     [
         *_OF_EVENT,
-        ("tombstone", pa.bool_()),
         ("value", pa.binary()),
         ("batch_position", pa.int64()),
         ("problem", pa.string()),
@@ -60,14 +59,15 @@ def decode_events(
 def _row(record: _Row) -> _Row:
     value, time = record.pop("value"), record.pop("timestamp_ms")
     row = record | {"time": _microseconds(time)}
-    if record["problem"] is not None or not isinstance(value, bytes):
+    if record["problem"] is not None:
         return row | {"value": value}
+    assert isinstance(value, bytes | None), "the column is binary"
     partition, offset, group = record["partition"], record["offset"], record["group"]
     key = group.encode() if isinstance(group, str) else b""
     assert isinstance(partition, int), "a record has a partition"
     assert isinstance(offset, int), "a record has an offset"
     try:
-        found = decoded_row(partition, offset, key, value)
+        found = decoded_row(partition, offset, key, value or b"")
     except ValueError as error:
         text = f"{Problem.BAD_VALUE.text}: {error}"
         return row | {"value": value, "problem": text}
