@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Self, Unpack
 
-from groupkeeper.testing import arguments, effects, group_control
+from groupkeeper.testing import arguments, group_control
 from groupkeeper.testing.errors import BrokerDown
-from groupkeeper.testing.faults.rules import Effect, Rule, When
 from groupkeeper.testing.on_thread import OnThread, on_thread
 from groupkeeper.testing.views import AssignedPartition, GroupNow, MemberNow, Round, Sights
 from groupkeeper.testing.waiting import Conditions, Wait, Wanted
@@ -96,29 +95,6 @@ class GroupView:
         AssertionError, unless the statement raises.
         """
         return NoRebalance(self._bench.sights, self.id)
-
-    # -- fault rules for this group; see `Broker.fault` -------------------------------------------
-
-    def hold_joins(self) -> Rule:
-        """Hold the group's JoinGroups until the rule is removed: no rebalance completes.
-
-        with group.hold_joins():
-            restart(consumer)
-        """
-        return self._fault(effects.hold_joins(), {})
-
-    def lose_plan(self) -> Rule:
-        """Drop the leader's next SyncGroup, which contains the assignments."""
-        return self._fault(effects.lose_plan(), {"times": 1})
-
-    def stale_generation(self) -> Rule:
-        """Return the previous generation for the next JoinGroup, so that this member's next request
-        fails with ILLEGAL_GENERATION.
-        """
-        return self._fault(effects.stale_generation(), {"times": 1})
-
-    def _fault(self, effect: Effect, when: When) -> Rule:
-        return self._bench.faults.add(effect, {**when, "group": self.id})
 
     def timeline(self) -> str:
         """Return the group's history with causes, and its present state; see `Broker.timeline`."""

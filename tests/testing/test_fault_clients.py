@@ -180,7 +180,7 @@ def test_wrong_coordinator(broker: Broker, consumer: kafka.KafkaConsumer) -> Non
     "SyncGroup was refused with ILLEGAL_GENERATION; it joined again and got its partitions",
 )
 def test_stale_generation(broker: Broker, consumer: kafka.KafkaConsumer) -> None:
-    rule = broker.group(GROUP).stale_generation()
+    rule = broker.fault(effects.stale_generation(), group=GROUP, times=1)
     synced = _count(broker, "SyncGroup")
     _subscribe(consumer)
     assert (_await_assignment(consumer), rule.hits) == (2, 1)
@@ -451,7 +451,7 @@ async def test_waits(broker: Broker, effect: effects.Effect, hits: int) -> None:
     "its SyncGroup ended with its request timeout; it joined again and got its partitions",
 )
 async def test_lose_plan(broker: Broker) -> None:
-    rule = broker.group(GROUP).lose_plan()
+    rule = broker.fault(effects.lose_plan(), group=GROUP, times=1)
     joins = _count(broker, "JoinGroup")
     consumer = await _consumer(broker, request_timeout_ms=200)
     consumer.subscribe(["orders"])

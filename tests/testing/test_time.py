@@ -16,7 +16,7 @@ from groupkeeper.coordinator.facts import (
     OffsetsRemoved,
     RebalanceStarted,
 )
-from groupkeeper.testing import Broker, BrokerDown, RequestFailed
+from groupkeeper.testing import Broker, BrokerDown, RequestFailed, effects
 from tests.support.requests import commit_request, join_request
 from tests.support.wire import Client
 from tests.testing.members import Facts, beat, joined, members, until
@@ -204,9 +204,8 @@ def test_time_does_not_wait_for_members_whose_joins_are_held(
     timeouts = {"session_timeout_ms": 45_000, "rebalance_timeout_ms": 60_000}
     member_id, generation = joined(client, **timeouts)
     beat(client, member_id, generation)
-    group = broker.group("g")
-    group.rebalance()
-    with group.hold_joins() as rule:
+    broker.group("g").rebalance()
+    with broker.fault(effects.hold_joins(), group="g") as rule:
         client.send(3, join_request("g", member_id, **timeouts))
         rule.wait()
         began = time.monotonic()
