@@ -295,7 +295,7 @@ class Writer:
         self.synced = end
 
     def check(self, log: Log) -> None:
-        assert log.unread is None
+        assert not any(segment.unread for segment in log.segments)
         found = [value for value in values_in(log) if value is not None]
         assert len(found) == log.next_offset >= self.synced
         assert found == self.appended[: len(found)]
