@@ -271,5 +271,7 @@ def test_a_data_directory_of_a_newer_version_is_one_line(start: Start, tmp_path:
     (tmp_path / "data" / "format").write_bytes(line + b"\n%08x\n" % crc32c(line))
     code, err = ended(start())
     assert code == 1
-    assert err.startswith("groupkeeper: data is in format 99, and this version reads formats up to")
+    assert err.startswith(
+        "groupkeeper: data is in format 99, and this version reads format 2: start"
+    )
     assert err.count("\n") == 1
