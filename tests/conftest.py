@@ -22,8 +22,19 @@ settings.register_profile("groupkeeper", deadline=None, print_blob=True)
 settings.load_profile("groupkeeper")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     inherit_no_ignored_signals()
+    refuse_missing_paths(config)
+
+
+def refuse_missing_paths(config: pytest.Config) -> None:
+    """End at once and name the paths of the command line that do not exist: workers of xdist start
+    first, find no tests, and do not say why.
+    """
+    paths = {argument.partition("::")[0] for argument in config.args}
+    missing = sorted(each for each in paths if not (config.invocation_params.dir / each).exists())
+    if missing:
+        raise pytest.UsageError(f"no such file or folder: {', '.join(missing)}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
