@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("fewer_zeros")
 LIMITS = Limits(segment_bytes=4_000, index_interval_bytes=500, journal_bytes=12_000)
 NAMES = [f"__consumer_offsets-{number}" for number in range(3)]
 TOPIC = "orders-0"
-ROUNDS = 40
+FLUSHES = 40
 VALUE_BYTES = 150
 
 
@@ -47,7 +47,7 @@ def value_of(number: int) -> bytes:
     return b"%d " % number + b"v" * VALUE_BYTES
 
 
-def fill(disk: FakeDisk, flushes: int = ROUNDS, *, stop: bool) -> None:
+def fill(disk: FakeDisk, flushes: int = FLUSHES, *, stop: bool) -> None:
     """Commits to three logs, the last of which gets none at the end, and appends to a topic's."""
     files = FakeFiles(disk)
     store = Store(files, "data", 0, LIMITS)
@@ -67,7 +67,7 @@ def fill(disk: FakeDisk, flushes: int = ROUNDS, *, stop: bool) -> None:
 
 
 def expected(name: str) -> list[bytes | None]:
-    return [value_of(number) for number in range(ROUNDS if name != NAMES[2] else ROUNDS - 5)]
+    return [value_of(number) for number in range(FLUSHES if name != NAMES[2] else FLUSHES - 5)]
 
 
 def opened(disk: FakeDisk, name: str) -> Log:
