@@ -7,7 +7,7 @@ refers to objects of the core, and readers extract from them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Cause, Who
@@ -205,13 +205,26 @@ class RequestRefused(Fact):
     error: str
 
 
+LimitName = Literal[
+    "max_groups",
+    "max_member_bytes",
+    "max_metadata_bytes",
+    "max_pending_members",
+    "max_planned_bytes",
+    "max_protocols",
+    "max_unused_bytes",
+    "message_max_bytes",
+]
+"""Limits of groups; each has a series of the counter `limits_reached` from the start."""
+
+
 @dataclass(slots=True)
 class LimitReached(Fact):
     """A request was refused, or something was dropped, because of a limit."""
 
     is_event: ClassVar[bool] = False
 
-    limit: str
+    limit: LimitName
     """The limit's name in the code or the settings."""
     most: int
     who: Who

@@ -19,7 +19,12 @@ from groupkeeper.coordinator.config import (
     GroupConfig,
 )
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
-from groupkeeper.coordinator.facts import MemberJoined, MemberRejoined, PendingMemberDropped
+from groupkeeper.coordinator.facts import (
+    LimitName,
+    MemberJoined,
+    MemberRejoined,
+    PendingMemberDropped,
+)
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups, note_created, note_group_refused
 from groupkeeper.coordinator.join_call import JoinCall, differences, park, revoked, what_changed
@@ -76,7 +81,8 @@ def join(
             return
         if len(groups) >= step.config.max_groups:
             call.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
-            note_group_refused(request.group_id, call.who(member_id), step)
+            sender, most = call.who(member_id), step.config.max_groups
+            note_group_refused(request.group_id, "max_groups", most, sender, step)
             return
         group = groups.create_unused(request.group_id, call.who(""), step)
     _join_group(group, call, step)
@@ -105,13 +111,13 @@ def _join_group(group: Group, call: JoinCall, step: Step) -> None:
 
 def _admission_error(
     group: Group, call: JoinCall, config: GroupConfig
-) -> tuple[ErrorCode, str, int]:
+) -> tuple[ErrorCode, LimitName | None, int]:
     """Return the error of a refused member, with name and value of the limit, if one is met."""
     request, total = call.request, group.member_bytes.total
     if len(request.protocols) > MAX_PROTOCOLS:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "max_protocols", MAX_PROTOCOLS
     if not group.accepts(request.protocol_type, request.protocols):
-        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "", 0
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, None, 0
     member = _known(group, request)
     if _metadata_with(group, request, member) > (most := config.max_metadata_bytes):
         return ErrorCode.UNKNOWN_SERVER_ERROR, "max_metadata_bytes", most
@@ -119,7 +125,7 @@ def _admission_error(
         return ErrorCode.UNKNOWN_SERVER_ERROR, "message_max_bytes", most
     if not group.member_bytes.may_join(_growth(call, member)):
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, "max_member_bytes", total.most
-    return ErrorCode.NONE, "", 0
+    return ErrorCode.NONE, None, 0
 
 
 def _fits(group: Group, protocol_type: str, most: int) -> bool:

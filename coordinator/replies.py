@@ -10,7 +10,7 @@ from typing import Protocol
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Who
-from groupkeeper.coordinator.facts import LimitReached, MemberFenced, RequestRefused
+from groupkeeper.coordinator.facts import LimitName, LimitReached, MemberFenced, RequestRefused
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member import Member, Protocols, metadata_for
 from groupkeeper.coordinator.step import Step
@@ -158,6 +158,6 @@ def refused(
     return error
 
 
-def note_limit(group: Group, limit: str, most: int, who: Who, step: Step) -> None:
+def note_limit(group: Group, limit: LimitName, most: int, who: Who, step: Step) -> None:
     """Note that a request of `who` was refused because of a limit."""
     step.note(LimitReached(*group.fact_head, limit=limit, most=most, who=who))

@@ -6,8 +6,9 @@ appears with the value 1 is 0.
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
+from groupkeeper.coordinator.facts import LimitName
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.group_events import TYPES, CauseCode
 
@@ -38,15 +39,8 @@ LIMITS: Final = (
     "http_answers",
     "http_connections",
     "http_followers",
-    "max_member_bytes",
-    "max_pending_members",
-    "max_unused_bytes",
-    "max_planned_bytes",
-    "max_protocols",
     "http_timeout",
-    "max_groups",
-    "max_metadata_bytes",
-    "message_max_bytes",
+    *get_args(LimitName),
 )
 """Limits of groups, and of the HTTP port."""
 
