@@ -63,6 +63,7 @@ EXPECTED: Final[Mapping[int, Sequence[str]]] = {
         "GROUP_MAX_SIZE_REACHED",
         "INCONSISTENT_GROUP_PROTOCOL",
         "MEMBER_ID_REQUIRED",
+        "REBALANCE_IN_PROGRESS",
     ),
     ApiKey.HEARTBEAT: _OF_GENERATIONS,
     ApiKey.LEAVE_GROUP: _OF_MEMBERS,

@@ -5,13 +5,15 @@ The page itself is written by docs/generate_conformance.py.
 
 import shlex
 from collections import defaultdict
+from collections.abc import Mapping
+from typing import Final
 
 from groupkeeper.protocol.registry import APIS
 from tests.parity.commands import VERBS
 from tests.parity.people import AGES
 from tests.parity.transcript import Transcript
 
-KIPS = {
+KIPS: Final[Mapping[str, str]] = {
     "KIP-32": "times of records, and of their append",
     "KIP-43": "SaslHandshake (there is no SASL)",
     "KIP-62": "heartbeats from a thread of their own, and a rebalance timeout",
@@ -58,8 +60,9 @@ KIPS = {
     "KIP-966": "DescribeTopicPartitions, page by page",
     "KIP-1043": "DescribeGroups tells unknown groups apart",
 }
+"""KIP -> its part that is shown, as in the table of the page."""
 
-FEATURES = {
+FEATURES: Final[Mapping[str, tuple[str | None, str | None]]] = {
     "KIP-62": ("everybody", r"\brange\b"),
     "KIP-88": ("everybody", "(?i)offset"),
     "KIP-107": (None, "(?i)delete.?records"),
@@ -80,7 +83,9 @@ FEATURES = {
     "KIP-800": ("remove members", "(?i)remove"),
     "KIP-814": (None, "[Ss]tatic"),
 }
-"""The feature of a client library that needs the KIP, and a pattern of suites' tests' names."""
+"""Feature of client libraries that needs the KIP ("everybody": all do), and a pattern of names of
+suites' tests that show it; None if nothing does. Only for the column of clients of the page.
+"""
 
 
 def versions_played(transcripts: list[Transcript]) -> dict[str, set[int]]:

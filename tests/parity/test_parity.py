@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from groupkeeper.observe.fact_counters import EXPECTED
 from groupkeeper.protocol.group_event_words import LIKELY
 from groupkeeper.protocol.group_events import TYPES, CauseCode, Event
 from groupkeeper.protocol.registry import APIS
+from tests.clients.libraries import LIBRARIES
 from tests.parity import happened, virtual
 from tests.parity.compare import difference
-from tests.parity.conformance import KIPS, versions_played
+from tests.parity.conformance import FEATURES, KIPS, versions_played
 from tests.parity.people import KEYS, names_of
 from tests.parity.transcript import SHOWN_BY_TESTS, Transcript, load, reasons
 
@@ -27,6 +29,12 @@ GROUP_APIS = (
 DECISION = ROOT / "docs" / "decisions" / "003-differences-from-kafka.md"
 IN_PROSE = {"told-protocol"}
 """Differences that decision 003 tells in a paragraph, not in a table."""
+OF_WRONG_REQUESTS = {
+    *("NONE", "UNKNOWN_SERVER_ERROR", "INVALID_GROUP_ID", "INVALID_SESSION_TIMEOUT"),
+    *("INCONSISTENT_GROUP_PROTOCOL", "FETCH_SESSION_ID_NOT_FOUND"),
+}
+"""Errors that no client gets twice, so that their series need not exist before."""
+_ANSWER = re.compile(r"<- (\w+): ([A-Z_]+)")
 _KEYS = re.compile(r"\(`([a-z0-9-]+)`\)")
 _MARK = re.compile(r"\(`([\w/.-]+)`\)$")
 RUNS = [run for each in TRANSCRIPTS for run in each.runs()]
@@ -70,7 +78,35 @@ def test_decision_003_names_each_difference_once_and_shows_each_row() -> None:
 
 def test_what_a_transcript_covers_has_a_row_in_the_table() -> None:
     covered = set().union(*(each.covers for each in TRANSCRIPTS))
-    assert {each for each in covered if not each.startswith("KAFKA-")} <= set(KIPS)
+    missing = sorted({each for each in covered if not each.startswith("KAFKA-")} - set(KIPS))
+    assert not missing, f"add to KIPS in tests/parity/conformance.py: {', '.join(missing)}"
+
+
+def test_kips_have_titles_and_features_the_clients_that_use_them() -> None:
+    """The shape that docs/generate_conformance.py reads."""
+    wrong = [kip for kip, title in KIPS.items() if not isinstance(title, str)]
+    assert not wrong, f"KIPS has a title for each KIP, a str: {wrong}"
+    known = {None, "everybody"}.union(*(each.can for each in LIBRARIES))
+    for kip, users in FEATURES.items():
+        assert kip in KIPS, f"{kip} of FEATURES is not in KIPS"
+        assert isinstance(users, tuple) and len(users) == 2 and users[0] in known, (
+            f"FEATURES[{kip!r}] is a pair: a feature in `can` of tests/clients/libraries.py, "
+            "'everybody' or None; and a pattern of names of suites' tests, or None"
+        )
+        re.compile(users[1] or "")
+
+
+def test_errors_that_members_get_have_their_series_from_the_start() -> None:
+    answered = {
+        (key, found[2])
+        for run in RUNS
+        for lines in run.expected(ours=True)
+        for line in lines
+        if (found := _ANSWER.search(line)) and (key := KEYS.get(found[1])) in EXPECTED
+    }
+    new = {(APIS[key].name, error) for key, error in answered if error not in EXPECTED[key]}
+    new = {(name, error) for name, error in new if error not in OF_WRONG_REQUESTS}
+    assert not new, f"add to EXPECTED in groupkeeper/observe/fact_counters.py: {sorted(new)}"
 
 
 @pytest.mark.parametrize("api", GROUP_APIS)
