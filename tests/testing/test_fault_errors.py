@@ -22,7 +22,7 @@ from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequ
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.protocol.types import ArrayOf, StructOf
 from groupkeeper.testing import effects
-from groupkeeper.testing.faults.levels import levels_of
+from groupkeeper.testing.faults.levels import answer_levels_of, levels_of
 from tests.support.requests import (
     codes_of,
     fetch_request,
@@ -52,9 +52,29 @@ def test_an_error_can_be_given_to_every_version_of_every_api() -> None:
             for version in range(api.served[0], api.served[1] + 1):
                 rule = broker.fault(effects.error("POLICY_VIOLATION"), api=api.name)
                 answer = client.call(version, _sample(api.request_type, version))
-                assert _errors(answer, version) == {ErrorCode.POLICY_VIOLATION}, (api, version)
+                found = _errors(answer, version)
+                assert found, (
+                    f"no rows in the answer to {api.name} v{version}: `_sample` fills the arrays "
+                    "of _ARRAYS in groupkeeper/testing/faults/levels.py; let it fill those of the "
+                    "API, too"
+                )
+                assert found == {ErrorCode.POLICY_VIOLATION}, (api, version)
                 assert rule.hits == 1
                 rule.remove()
+
+
+def test_levels_of_a_request_name_what_those_of_its_response_name() -> None:
+    """Faults split both by the same rows."""
+    for api in APIS.values():
+        for version in range(api.served[0], api.served[1] + 1):
+            asked = levels_of(api.request_type, version)[1:]
+            answered = answer_levels_of(api.request_type, version)[1:]
+            for one, other in zip(asked, answered, strict=False):
+                assert {*other.kinds.values()} <= {*one.kinds.values()}, (
+                    f"{api.name} v{version}: rows of {one.array!r} in the request do not name what "
+                    f"rows of {other.array!r} in the response name, so _ARRAYS of "
+                    "groupkeeper/testing/faults/levels.py may not have both"
+                )
 
 
 def _sample(cls: type, version: int) -> Any:

@@ -8,6 +8,7 @@ from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.protocol.messages.list_transactions import ListTransactionsRequest
 from groupkeeper.protocol.registry import APIS
 from groupkeeper.testing import Broker, WrongArgument
+from groupkeeper.testing.releases import RELEASES, ranges_of
 from tests.support.requests import fetch_request, flat_fetch_request
 from tests.support.wire import Client, Gone
 from tests.support.wire import frame as frame_of
@@ -37,6 +38,15 @@ def test_a_release_advertises_its_versions_and_nothing_that_is_not_served() -> N
         assert [found.get(name) for name in names] == expected, release
         for name, (low, high) in found.items():
             assert ours[name][0] <= low <= high <= ours[name][1], (release, name)
+
+
+def test_each_api_that_is_served_is_in_the_newest_release() -> None:
+    known = ranges_of(RELEASES[-1])
+    unknown = sorted(api.name for key, api in APIS.items() if key not in known)
+    assert not unknown, (
+        f"a test broker with as_version={RELEASES[-1]!r} does not serve {', '.join(unknown)}: add "
+        "rows with the versions of each release to _RANGES in groupkeeper/testing/releases.py"
+    )
 
 
 def test_other_versions_end_the_connection() -> None:
