@@ -19,7 +19,7 @@ from pyarrow import dataset
 from pyarrow.fs import LocalFileSystem
 
 from groupkeeper.analytics.pipeline.engine import Engine
-from groupkeeper.analytics.questions.finders import FINDERS, HOLDS, RESTARTS, UNSTABLE
+from groupkeeper.analytics.questions.finders import FINDERS
 from groupkeeper.analytics.questions.finding import (
     SEVERITIES,
     AnswerRow,
@@ -28,7 +28,9 @@ from groupkeeper.analytics.questions.finding import (
     as_one,
     asked_of,
 )
+from groupkeeper.analytics.questions.member_finders import HOLDS, RESTARTS
 from groupkeeper.analytics.questions.question import EVIDENCE, SURE, VIEWS, Frame
+from groupkeeper.analytics.questions.rebalance_finders import UNSTABLE
 from groupkeeper.analytics.questions.registry import QUESTIONS, Local, OnSpark, engine_of, text
 from groupkeeper.analytics.reading.files import AnyPath
 from groupkeeper.analytics.schemas import INT, LONG, REAL, TABLES, TEXT, TIME, Column

@@ -192,6 +192,19 @@ def likely_advice(likely: object) -> str:
     return _plain_advice(LIKELY[str(likely)])
 
 
+def remedy(text: str, row: AnswerRow, kind: str | None) -> tuple[AnswerRow, str | None, int]:
+    """Return the setting to change; without one, the kind of the finding; and the proposed session
+    timeout.
+    """
+    setting = change(text, row)
+    return setting, None if setting else kind, session_in(text)
+
+
+def up_to(row: AnswerRow) -> str:
+    """Return "up to " for inferred rows: unowned time then begins at the last commit."""
+    return "up to " if row["source"] == LOG else ""
+
+
 def session_in(text: str) -> int:
     """Return the `session.timeout.ms` in an advice; 0 if there is none."""
     return max((ms for key, ms in settings_in(text) if key == "session.timeout.ms"), default=0)
