@@ -123,6 +123,52 @@ def test_tests_are_imported_by_path() -> None:
     assert [path for path in modules("tests") if path.name == "__init__.py"] == []
 
 
+SLEEPS = {
+    "apis/test_fetch.py": 2,
+    "benchmarks/test_hotloop.py": 1,
+    "cli/test_demo.py": 1,
+    "groups/test_any_log.py": 3,
+    "groups/test_event_log.py": 2,
+    "groups/test_loader.py": 1,
+    "groups/test_partition_log.py": 2,
+    "observe/test_http_server.py": 1,
+    "server/test_collector.py": 1,
+    "server/test_loop.py": 1,
+    "storage/test_files.py": 1,
+    "testing/test_broker.py": 1,
+    "testing/test_fault_streams.py": 1,
+    "testing/test_time.py": 3,
+}
+"""Test modules below tests -> calls that sleep for a number of seconds outside of `while`: many in
+virtual time, or in tasks that are cancelled. The numbers may only become smaller."""
+
+
+def sleeps(path: Path) -> int:
+    """Count calls of `time.sleep` and `asyncio.sleep` with a number above 0, but in loops that wait
+    for a condition.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    loops = (each for each in ast.walk(tree) if isinstance(each, ast.While))
+    waits = {each for loop in loops for each in ast.walk(loop)}
+    return sum(
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("time.sleep", "asyncio.sleep")
+        and isinstance(node.args[0], ast.Constant)
+        and node.args[0].value > 0
+        for node in ast.walk(tree)
+        if node not in waits
+    )
+
+
+def test_no_test_sleeps_and_hopes() -> None:
+    tests = ROOT / "tests"
+    counts = {str(each.relative_to(tests)): sleeps(each) for each in tests.rglob("test_*.py")}
+    found = {name: count for name, count in counts.items() if count}
+    more = {name: count for name, count in found.items() if count > SLEEPS.get(name, 0)}
+    assert not more, f"wait for a condition with a bound instead of sleeping: {more}"
+    assert found == SLEEPS, "there are fewer than in SLEEPS: make its numbers smaller"
+
+
 BARE = re.compile(
     r"""
     (?<![\w.]) (from\ NAME(\.\w+)*\ import | import\ NAME) \b   # also in a program inside a string
