@@ -6,16 +6,17 @@ from pathlib import Path
 
 from generated import run
 
+from groupkeeper.protocol.group_event_types import CAUSE, TYPES, WHO
 from groupkeeper.protocol.group_event_words import CODES, EVIDENCE, LIKELY, Word
-from groupkeeper.protocol.group_events import CAUSE, ENVELOPE, SHORTENED, TOPIC, TYPES, WHO
+from groupkeeper.protocol.group_events import ENVELOPE, SHORTENED, TOPIC
 
 PAGE = Path(__file__).with_name("events.md")
 
 HEAD = f"""\
 # Group events
 
-*Generated from `protocol/group_events.py` and `protocol/group_event_words.py` by `make docs`; edit
-there.*
+*Generated from `protocol/group_events.py`, `protocol/group_event_types.py` and
+`protocol/group_event_words.py` by `make docs`; edit there.*
 
 What happened to consumer groups, and why, as it is stored: for those who read the topic
 `{TOPIC}`, and for those who want to know what a cause means and what to do about it.

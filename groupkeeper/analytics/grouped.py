@@ -23,7 +23,8 @@ from groupkeeper.history.newer import Names
 from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.history.rows import KnownOffsets, Row, RowWriter, Told
 from groupkeeper.history.state import restore, saved
-from groupkeeper.protocol.group_events import TOPIC, TYPES, Event
+from groupkeeper.protocol.group_event_types import TYPES
+from groupkeeper.protocol.group_events import TOPIC, Event
 
 BYTES: Final = pa.binary()
 FED: Final = pa.schema(

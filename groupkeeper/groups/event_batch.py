@@ -13,7 +13,8 @@ from groupkeeper.groups.event_sums import CommitSum, RefusalSum
 from groupkeeper.groups.partition_log import LateRecords
 from groupkeeper.groups.services import EventServices
 from groupkeeper.observe.events import event_of, type_of, who_of
-from groupkeeper.protocol.group_events import TYPES, Event
+from groupkeeper.protocol.group_event_types import TYPES
+from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.record_batch import HEADER_SIZE
 from groupkeeper.protocol.timed_batch import OVERHEAD, TimedRecord, size_of_record
 

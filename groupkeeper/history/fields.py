@@ -7,7 +7,8 @@ The topic may hold events of foreign authors, and a newer server may write other
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from groupkeeper.protocol.group_events import CAUSE, SHORTENED, TYPES, WHO, Event
+from groupkeeper.protocol.group_event_types import CAUSE, TYPES, WHO
+from groupkeeper.protocol.group_events import SHORTENED, Event
 
 # Any: JSON.
 Part = Mapping[str, Any]

@@ -45,7 +45,8 @@ from groupkeeper.history.sessions import OPEN_MOST, begun
 from groupkeeper.history.state import restore, saved
 from groupkeeper.history.story import Gap, Story, StoryItem
 from groupkeeper.protocol.errors import DecodeError
-from groupkeeper.protocol.group_events import TYPES, Event
+from groupkeeper.protocol.group_event_types import TYPES
+from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES, decode_modern_key
 
 GROUP_KEY_TYPE: Final = 2

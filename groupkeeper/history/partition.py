@@ -38,7 +38,8 @@ from groupkeeper.history.rows import (
     out_of_range,
 )
 from groupkeeper.history.state import restore, saved
-from groupkeeper.protocol.group_events import TOPIC, TYPES
+from groupkeeper.protocol.group_event_types import TYPES
+from groupkeeper.protocol.group_events import TOPIC
 
 Fed = Told | GroupRecord | CommitRun | Span
 

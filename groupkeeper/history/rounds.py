@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
 from groupkeeper.history.fields import Part, checked, number, with_fields
-from groupkeeper.protocol.group_events import SHORTENED, TYPES, Event
+from groupkeeper.protocol.group_event_types import TYPES
+from groupkeeper.protocol.group_events import SHORTENED, Event
 
 UNDER_WAY: Final = "under_way"
 COMPLETED: Final = "completed"

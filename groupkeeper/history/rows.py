@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from groupkeeper.history.fields import LAST_MS, Part, checked, number
 from groupkeeper.history.rounds import UNDER_WAY, Round
-from groupkeeper.protocol.group_events import TYPES, Event, decode
+from groupkeeper.protocol.group_event_types import TYPES
+from groupkeeper.protocol.group_events import Event, decode
 
 # Any: each column has its own type.
 Row = dict[str, Any]

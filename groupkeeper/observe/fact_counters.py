@@ -10,7 +10,8 @@ from typing import Final, NamedTuple, get_args
 
 from groupkeeper.coordinator.facts import LimitName
 from groupkeeper.protocol.api_keys import ApiKey
-from groupkeeper.protocol.group_events import TYPES, CauseCode
+from groupkeeper.protocol.group_event_types import TYPES
+from groupkeeper.protocol.group_events import CauseCode
 
 LabelValues = tuple[str, ...]
 

@@ -7,7 +7,8 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from groupkeeper.apis.leave_group import PART_MEMBERS
 from groupkeeper.history.rounds import JSON_FIELDS, Outage, Round
-from groupkeeper.protocol.group_events import ENVELOPE, TYPES
+from groupkeeper.protocol.group_event_types import TYPES
+from groupkeeper.protocol.group_events import ENVELOPE
 from groupkeeper.web.group_list import STATES
 
 MEMBERS_MOST: Final = PART_MEMBERS

@@ -16,7 +16,8 @@ from groupkeeper.groups.event_sums import COMMITS_S, CommitSums
 from groupkeeper.groups.partition_log import LogOwner
 from groupkeeper.observe.events import event_of
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.group_events import TYPES, Event
+from groupkeeper.protocol.group_event_types import TYPES
+from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequestTopic

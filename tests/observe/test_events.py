@@ -19,16 +19,8 @@ from groupkeeper.coordinator.facts import (
 from groupkeeper.observe.assigned import READ_BYTES
 from groupkeeper.observe.events import REASON_BYTES, TEXT_BYTES, event_of, type_of
 from groupkeeper.protocol.embedded import Assignment, TopicPartition
-from groupkeeper.protocol.group_events import (
-    CAUSE,
-    SHORTENED,
-    TYPES,
-    WHO,
-    CauseCode,
-    Event,
-    decode,
-    encode,
-)
+from groupkeeper.protocol.group_event_types import CAUSE, TYPES, WHO
+from groupkeeper.protocol.group_events import SHORTENED, CauseCode, Event, decode, encode
 from tests.support.codecs import encode_assignment
 from tests.support.scene import RANGE_RR, SESSION, Scene, topics
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.observe.fact_counters import EXPECTED
+from groupkeeper.protocol.group_event_types import TYPES
 from groupkeeper.protocol.group_event_words import LIKELY
-from groupkeeper.protocol.group_events import TYPES, CauseCode, Event
+from groupkeeper.protocol.group_events import CauseCode, Event
 from groupkeeper.protocol.registry import APIS
 from tests.clients.libraries import LIBRARIES
 from tests.parity import happened, virtual

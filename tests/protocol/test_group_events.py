@@ -7,17 +7,9 @@ import re
 
 import pytest
 
+from groupkeeper.protocol.group_event_types import CAUSE, TYPES, WHO
 from groupkeeper.protocol.group_event_words import CODES, EVIDENCE, LIKELY
-from groupkeeper.protocol.group_events import (
-    CAUSE,
-    ENVELOPE,
-    TYPES,
-    WHO,
-    CauseCode,
-    Event,
-    decode,
-    encode,
-)
+from groupkeeper.protocol.group_events import ENVELOPE, CauseCode, Event, decode, encode
 
 EVENT = Event(
     seq=3,

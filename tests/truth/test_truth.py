@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from groupkeeper.protocol.group_event_types import TYPES
 from groupkeeper.protocol.group_event_words import LIKELY
-from groupkeeper.protocol.group_events import TYPES, CauseCode
+from groupkeeper.protocol.group_events import CauseCode
 from tests.clients.libraries import CONFLUENT
 from tests.parity.happened import parsed
 from tests.truth.__main__ import judge, main

@@ -3,7 +3,8 @@
 from typing import Any
 
 from groupkeeper.history.rounds import Round
-from groupkeeper.protocol.group_events import TYPES, Event
+from groupkeeper.protocol.group_event_types import TYPES
+from groupkeeper.protocol.group_events import Event
 from groupkeeper.why.lines import line
 from tests.support.told_events import Told, cause, who
 
