@@ -575,6 +575,7 @@ def causes(facts: list[Fact]) -> list[Cause]:
 def test_every_code_is_reached_by_requests_and_says_only_what_is_documented(
     code: CauseCode,
 ) -> None:
+    assert code in SITUATIONS, f"add requests that lead to {code} to SITUATIONS of this module"
     scene = Scene()
     SITUATIONS[code](scene)
     found = causes([each.fact for each in scene.facts])

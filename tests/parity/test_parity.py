@@ -133,9 +133,10 @@ def test_every_cause_every_guess_and_every_type_of_event_is_in_a_transcript() ->
     """But for `operator`: no request asks for such a rebalance, only the test bench does
     (tests/testing/test_group_control.py). `policy` is reserved, and no code of the core.
     """
-    assert {kind for _, kind, _ in EVENTS} == set(TYPES)
-    assert _written("cause") == {str(code) for code in CauseCode} - {CauseCode.OPERATOR}
-    assert _written("likely") == {*LIKELY, "null"}
+    add = "play it in a transcript (causes.txt has most), with its `event:` lines"
+    assert {kind for _, kind, _ in EVENTS} == set(TYPES), add
+    assert _written("cause") == {str(code) for code in CauseCode} - {CauseCode.OPERATOR}, add
+    assert _written("likely") == {*LIKELY, "null"}, add
 
 
 def test_enough_transcripts_say_what_is_stored() -> None:

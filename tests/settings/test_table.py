@@ -61,7 +61,7 @@ def settings(*assignments: str, **more: object) -> Settings:
         ("group_events_retention_total_bytes", 1024 * 1024 * 1024),
     ],
 )
-def test_defaults_are_kafkas(attribute: str, value: Value | None) -> None:
+def test_defaults_are_those_of_kafka_or_our_own(attribute: str, value: Value | None) -> None:
     assert getattr(settings(), attribute) == value
 
 

@@ -76,7 +76,7 @@ def run(*command: str | Path, before: str = "") -> tuple[int, str, str]:
         list(map(str, command)),
         cwd=ROOT,
         env={"PYTHONPATH": str(ROOT), "BEFORE": before},
-        timeout=120,
+        timeout=500,  # numba compiles, which takes minutes beside other tests
         capture_output=True,
         text=True,
         check=False,

@@ -138,7 +138,8 @@ def question(name: str) -> Question:
 VIEWS: Final = tuple(
     name for name in TABLES if name not in {"events", "commits", "assignments", "snapshots"}
 )
-"""Tables that questions read; `coverage` is read by the views of the others."""
+"""Tables that questions read; `coverage` is read by the views of the others. Tables with a row for
+each record or event are none of them, as they have no bound: `commit_minutes` sums up `commits`."""
 _ENDS: Final = {"rounds": "ended", "ownership": "until", "sessions": "until", "refusals": "time",
                 "members": "time", "commit_minutes": "last_time"}  # fmt: skip
 """Column with the end of a row. Views of other tables have all rows."""

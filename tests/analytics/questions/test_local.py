@@ -24,6 +24,12 @@ def test_a_text_that_is_copied_gives_the_answer_over_files(tmp_path):
             assert found == expected[name], name
 
 
+def test_every_question_finds_something_in_the_week():
+    found = answers(week())
+    empty = [name for name in QUESTIONS if not found[name].num_rows]
+    assert not empty, f"let week.py have rows that answer {', '.join(empty)}"
+
+
 @pytest.mark.parametrize("rows", [1, 100])
 def test_answers_do_not_depend_on_how_many_groups_are_read_at_once(rows):
     tables = week()
