@@ -74,8 +74,11 @@ def write(folder: Path, tables: Mapping[str, list[dict[str, Any]]], about: dict[
 
 
 def read(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Name -> rows of the truth that was written to a folder."""
-    return {
+    """Name -> rows of the truth that was written to a folder, as they were before."""
+    tables = {
         name: pq.read_table(folder / FOLDER / f"{name}.parquet", schema=schema).to_pylist()
         for name, schema in SCHEMAS.items()
     }
+    for row in tables["incidents"]:
+        row["numbers"] = json.loads(row["numbers"])
+    return tables
