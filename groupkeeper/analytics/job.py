@@ -1,6 +1,6 @@
 """Runs the analysis as a Spark job: logs in; tables, answers and findings out. A file to copy.
 
-python -m groupkeeper.analytics.archive groupkeeper.zip      # the package, for the workers
+python -m zipfile -c groupkeeper.zip /path/to/groupkeeper      # the package, for the workers
 spark-submit --py-files groupkeeper.zip job.py s3a://logs/kafka s3a://tables/groups
 """
 

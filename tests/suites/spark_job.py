@@ -67,8 +67,9 @@ class Submitted:
         """Run job.py, as a person would copy it, with Groupkeeper in an archive; returns what it
         printed.
         """
-        pack = [sys.executable, "-m", "groupkeeper.analytics.archive", "groupkeeper.zip"]
-        call(pack, folder, {"PYTHONPATH": str(ROOT)})
+        call(
+            [sys.executable, "-m", "zipfile", "-c", "groupkeeper.zip", ROOT / "groupkeeper"], folder
+        )
         shutil.copy(ROOT / "groupkeeper" / "analytics" / "job.py", folder / "job.py")
         submit = ["--py-files", str(folder / "groupkeeper.zip"), str(folder / "job.py"), *arguments]
         return self.submit(folder, *submit, limit_s=limit_s)
