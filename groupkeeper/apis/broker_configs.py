@@ -90,7 +90,7 @@ def requested_names(
 
 
 def config_result(
-    config: EffectiveConfig, request: DescribeConfigsRequest, documentation: str | None
+    config: EffectiveConfig, request: DescribeConfigsRequest, documentation: str | None = None
 ) -> DescribeConfigsResourceResult:
     """Make the entry of one config in a response."""
     return DescribeConfigsResourceResult(

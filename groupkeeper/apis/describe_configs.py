@@ -1,5 +1,5 @@
-"""DescribeConfigs: each config with its value, source and documentation. ListConfigResources: the
-resources that can be described.
+"""DescribeConfigs: each config with its value and source. ListConfigResources: the resources that
+can be described.
 
 Resources other than topics are described in broker_configs.py.
 Source: Kafka's `ConfigHelper`; KIP-226 (synonyms), KIP-569 (types and documentation),
@@ -28,7 +28,6 @@ from groupkeeper.protocol.messages.list_config_resources import (
 )
 from groupkeeper.protocol.wire import cut_text
 from groupkeeper.topics.configs import TABLE
-from groupkeeper.topics.effective_configs import EffectiveConfig
 from groupkeeper.topics.names import check_name
 from groupkeeper.topics.refusals import MALFORMED, Refusal
 from groupkeeper.topics.slices import Pace, each
@@ -45,8 +44,8 @@ class DescribeConfigsHandler:
         self._catalog = topics.catalog
         self._effective = topics.effective
         self._broker = broker
-        self._shared: dict[tuple[bool, bool], Mapping[str, DescribeConfigsResourceResult]] = {}
-        """Configs that topics do not set, by whether synonyms and documentation are included."""
+        self._shared: dict[bool, Mapping[str, DescribeConfigsResourceResult]] = {}
+        """Configs that topics do not set, by whether synonyms are included."""
 
     def handle(
         self, request: DescribeConfigsRequest, caller: Caller, reply_to: ReplyTo
@@ -96,7 +95,7 @@ class DescribeConfigsHandler:
         own = self._effective.own(self._catalog.by_name[resource.resource_name])
         shared = self._inherited(request)
         return [
-            _result(self._effective.with_topic_value(name, own[name]), request)
+            config_result(self._effective.with_topic_value(name, own[name]), request)
             if name in own
             else shared[name]
             for name in requested_names(TABLE, resource)
@@ -106,12 +105,12 @@ class DescribeConfigsHandler:
         self, request: DescribeConfigsRequest
     ) -> Mapping[str, DescribeConfigsResourceResult]:
         """Return the inherited configs, which responses share, as topics may be thousands."""
-        included = request.include_synonyms, request.include_documentation
-        if included not in self._shared:
-            self._shared[included] = {
-                name: _result(config, request) for name, config in self._effective.inherited.items()
+        if request.include_synonyms not in self._shared:
+            self._shared[request.include_synonyms] = {
+                name: config_result(config, request)
+                for name, config in self._effective.inherited.items()
             }
-        return self._shared[included]
+        return self._shared[request.include_synonyms]
 
 
 class ListConfigResourcesHandler:
@@ -152,17 +151,3 @@ def _refused(resource: DescribeConfigsResource, refusal: Refusal) -> DescribeCon
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
-
-
-def _result(
-    config: EffectiveConfig, request: DescribeConfigsRequest
-) -> DescribeConfigsResourceResult:
-    text = _documentation(config.name) if request.include_documentation else None
-    return config_result(config, request, text)
-
-
-def _documentation(name: str) -> str:
-    # Imported late: few clients ask for it.
-    from groupkeeper.apis.topic_config_docs import DOCUMENTATION, NO_EFFECT
-
-    return DOCUMENTATION.get(name, NO_EFFECT)

@@ -1,6 +1,6 @@
 """Topic configs: the names that Kafka has, the values it accepts, and the defaults.
 
-Every config is stored and described; apis/topic_config_docs.py lists those that have an effect.
+Every config is stored and described; docs/topics.md lists those that have an effect.
 Source: Kafka 4.1's `LogConfig` and `TopicConfig`, and its answers on the wire.
 """
 

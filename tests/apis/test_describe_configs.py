@@ -8,7 +8,6 @@ import pytest
 
 from groupkeeper.apis.broker_configs import BrokerConfigs
 from groupkeeper.apis.describe_configs import DescribeConfigsHandler
-from groupkeeper.apis.topic_config_docs import DOCUMENTATION
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import CreatableTopicConfig
@@ -173,14 +172,6 @@ async def test_settings_stand_behind_configs_of_topics(
     found = await one(await scene.restart(**settings), key, include_synonyms=True)
     assert (found.value, found.config_source) == (value, source)
     assert [(s.name, s.value, s.source) for s in found.synonyms] == synonyms
-
-
-async def test_documentation_is_given_when_asked_for(scene: Scene) -> None:
-    found = await one(scene, "retention.ms", include_documentation=True)
-    assert "The age at which segments are deleted" in found.documentation
-    found = await one(scene, "flush.ms", include_documentation=True)
-    assert "without effect" in found.documentation
-    assert set(DOCUMENTATION) <= set(TABLE)
 
 
 async def test_the_group_topic_says_what_a_broker_gives_its_own(scene: Scene) -> None:

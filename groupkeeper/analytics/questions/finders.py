@@ -8,13 +8,9 @@ why` gives about them. The functions are in `rebalance_finders`, `member_finders
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from groupkeeper.analytics.questions.commit_finders import (
-    find_lag,
-    find_refused_commits,
-    find_rhythm_steps,
-    find_split_brain,
-    find_zombies,
-)
+from groupkeeper.analytics.questions import commit_finders as commits
+from groupkeeper.analytics.questions import member_finders as members
+from groupkeeper.analytics.questions import rebalance_finders as rebalances
 from groupkeeper.analytics.questions.finding import (
     HIGH,
     MEDIUM,
@@ -29,20 +25,6 @@ from groupkeeper.analytics.questions.finding import (
     times,
     vanished,
     who,
-)
-from groupkeeper.analytics.questions.member_finders import (
-    find_eager,
-    find_idle,
-    find_restarts,
-    find_skew,
-    find_slow_to_rejoin,
-)
-from groupkeeper.analytics.questions.rebalance_finders import (
-    find_duels,
-    find_flapping,
-    find_frequent_rebalances,
-    find_not_stable,
-    find_storms,
 )
 from groupkeeper.why.texts import count, span
 
@@ -92,21 +74,21 @@ def _of_group(question: str, tell: Callable[[Sequence[AnswerRow]], Finding]) -> 
 
 
 FINDERS: Final[Mapping[str, Finder]] = {
-    "split_brain": _each("split_brain", find_split_brain),
-    "storms": _each("storms", find_storms),
-    "duels": _each("duels", find_duels),
+    "split_brain": _each("split_brain", commits.find_split_brain),
+    "storms": _each("storms", rebalances.find_storms),
+    "duels": _each("duels", rebalances.find_duels),
     "commit_silence": _silence,
-    "zombies": _each("zombies", find_zombies),
-    "flapping": find_flapping,
-    "refused_commits": find_refused_commits,
-    "barrier": find_slow_to_rejoin,
-    "restart_gaps": _each("restart_gaps", find_restarts),
-    "not_stable": _each("not_stable", find_not_stable),
-    "rebalance_rate": find_frequent_rebalances,
-    "idle_members": find_idle,
-    "skew": _of_group("skew", find_skew),
-    "cooperative_or_eager": _each("cooperative_or_eager", find_eager),
-    "lag_seconds": _of_group("lag_seconds", find_lag),
-    "rhythm_steps": _of_group("rhythm_steps", find_rhythm_steps),
+    "zombies": _each("zombies", commits.find_zombies),
+    "flapping": rebalances.find_flapping,
+    "refused_commits": commits.find_refused_commits,
+    "barrier": members.find_slow_to_rejoin,
+    "restart_gaps": _each("restart_gaps", members.find_restarts),
+    "not_stable": _each("not_stable", rebalances.find_not_stable),
+    "rebalance_rate": rebalances.find_frequent_rebalances,
+    "idle_members": members.find_idle,
+    "skew": _of_group("skew", members.find_skew),
+    "cooperative_or_eager": _each("cooperative_or_eager", members.find_eager),
+    "lag_seconds": _of_group("lag_seconds", commits.find_lag),
+    "rhythm_steps": _of_group("rhythm_steps", commits.find_rhythm_steps),
 }
 """Question -> function that returns the findings in its answer."""
