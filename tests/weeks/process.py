@@ -8,7 +8,6 @@ would change nothing and leave nothing in the log.
 import asyncio
 import math
 from collections.abc import Callable
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from groupkeeper.protocol.embedded import Subscription, TopicPartition, decode_subscription
@@ -53,7 +52,7 @@ class Process(Membership):
         )
         self.team = team
         self.loop = team.loop
-        self.random = Random(team.random.random())
+        self.random = team.random
         self.scribe = team.scribe
         self.client_id = f"{team.plan.name}-app-{number}"
         self.host = host or f"10.{team.plan.number // 250}.{team.plan.number % 250}.{number + 1}"

@@ -74,9 +74,7 @@ class Team:
         self.plan = plan
         self.loop = loop
         self.scribe = scribe
-        self.seed = seed
         self.random = Random(f"{seed} {plan.name}")
-        """Of the current incident: see `draw_for`."""
         self.ends = [self.random.randrange(10_000) for _ in range(plan.partitions)]
         """The next offset to be committed of each partition."""
         self.processes: list[Process] = []
@@ -88,10 +86,6 @@ class Team:
         """Static members: instance id -> the process that has it."""
         self._expiries: dict[Process, asyncio.TimerHandle] = {}
         scribe.triggers[plan.name] = []
-
-    def draw_for(self, kind: str, number: int) -> None:
-        """Begin an incident with random numbers of its own, which depend on no other incident."""
-        self.random = Random(f"{self.seed} {self.plan.name} {kind} {number}")
 
     # -- told by processes ---------------------------------------------------------------------
 

@@ -29,12 +29,10 @@ from tests.weeks.expected import (
     restarts,
     rhythm_steps,
 )
-from tests.weeks.incidents import KINDS, Kind
+from tests.weeks.incidents import KINDS
 from tests.weeks.plans import ranges, sticky
 from tests.weeks.quiet import METADATA
-from tests.weeks.scribe import Incident
 from tests.weeks.shards import make
-from tests.weeks.team import Team
 from tests.weeks.weeks import Size
 
 TWO_DAYS: Final = Size(
@@ -92,18 +90,14 @@ def later(weeks: tuple[Path, Truth], tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.mark.parametrize(
-    ("question", "wrong", "recall"),
-    [("idle_members", 20, 0.95), ("skew", 5, 0.98), ("commit_silence", 1, 0.98)],
+    ("question", "least"), [("idle_members", 0.85), ("skew", 0.98), ("commit_silence", 0.98)]
 )
 def test_without_old_events_members_and_owners_go_on_as_records_tell(
-    question: str, wrong: int, recall: float, later: dict[str, Score]
+    question: str, least: float, later: dict[str, Score]
 ) -> None:
-    """About 15 members, with any seed, seem idle until a first event. That is no share of the idle
-    ones, whose number depends on incidents.
-    """
     found = later[question]
-    assert len(found.wrong) <= wrong, found.wrong
-    assert found.recall >= recall, found.missed
+    assert found.precision >= least, found.wrong
+    assert found.recall >= least, found.missed
 
 
 @pytest.mark.parametrize("question", RULES)
@@ -112,9 +106,7 @@ def test_an_answer_has_what_happened_and_nothing_else(
 ) -> None:
     found = scores[question]
     assert (found.wrong, found.missed) == ([], [])
-    assert found.expected or question == "split_brain", (
-        "nothing to be found: let an incident of tests/weeks/incidents.py cause it, or add one"
-    )
+    assert found.expected or question == "split_brain"
 
 
 @pytest.mark.parametrize("question", INFERRED)
@@ -170,40 +162,13 @@ def test_segments_roll(weeks: tuple[Path, Truth]) -> None:
 def test_the_same_seed_makes_the_same_bytes(tmp_path: Path) -> None:
     contents, tables = [], []
     for name in ("one", "other"):
-        happened = make(SMALL, tmp_path / name)
+        make(SMALL, tmp_path / name)
         logs = sorted((tmp_path / name / "data").rglob("*.log"))
         contents.append([(each.parent.name, each.name, each.read_bytes()) for each in logs])
         tables.append(truth.read(tmp_path / name))
     assert contents[0] == contents[1]
     assert tables[0] == tables[1]
-    assert tables[1]["incidents"] == happened["incidents"]
     assert sum(len(data) for _, _, data in contents[0]) > 100_000
-
-
-def test_one_more_kind_of_incident_changes_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    size = replace(SMALL, days=0.5, incidents_a_day=16)
-
-    def incidents(name: str) -> dict[tuple[str, int], tuple[str, str, Any]]:
-        found: dict[str, list[tuple[str, str, Any]]] = {}
-        for row in make(size, tmp_path / name)["incidents"]:
-            if row["kind"] != "dies_in_outage":
-                it = (row["kind"], row["subject"], row["numbers"])
-                found.setdefault(row["group"], []).append(it)
-        return {(group, at): it for group, some in found.items() for at, it in enumerate(some)}
-
-    async def rests(team: Team, note: Incident) -> None:
-        await team.waits(60, 60)
-
-    before = incidents("before")
-    monkeypatch.setitem(KINDS, "rests", Kind("rests", rests, lambda plan: True, 5))
-    after = incidents("after")
-    new = {place for place, (kind, *_) in after.items() if kind == "rests"}
-    both = before.keys() & after.keys() - new
-    assert len(new) >= 2
-    assert len(both) >= 8
-    assert {place: after[place] for place in both} == {place: before[place] for place in both}
 
 
 def test_shards_make_one_data_directory_with_as_many_records_as_asked_for(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ of what happened.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -20,7 +20,7 @@ from groupkeeper.protocol.placement import partition_of
 from tests.simulation.cluster import START_OF_TIME_MS
 from tests.simulation.consumer import Wire
 from tests.support.virtual_loop import VirtualLoop
-from tests.weeks.incidents import DENSE_S, KINDS, LONG, Kind
+from tests.weeks.incidents import DENSE_S, KINDS, LONG
 from tests.weeks.machine import WeeksMachine, dial
 from tests.weeks.process import Process
 from tests.weeks.scribe import Coordinator, Scribe
@@ -140,6 +140,7 @@ class Weeks:
         self._calm = asyncio.Condition()
         self._busy = 0
         self._is_held = False
+        self._happened: Counter[str] = Counter()
 
     def run(self, progress: Callable[[float], None] = lambda days: None) -> None:
         """All of it; the server is stopped at the end."""
@@ -256,7 +257,6 @@ class Weeks:
 
     async def _comes_back(self, team: Team, process: Process) -> None:
         team.incident = self.scribe.incident(team.plan.name, "dies_in_outage")
-        team.draw_for("dies_in_outage", self.scribe.wall_ms())
         async with team.watched():
             await team.loses(process)
             await team.again(process)
@@ -267,45 +267,39 @@ class Weeks:
 
     async def _script(self, team: Team) -> None:
         """One incident after the other."""
-        size = self.size
-        random = Random(f"pauses {size.seed} {team.plan.name}")
+        random, size = team.random, self.size
         await asyncio.sleep(random.uniform(0, 600))
-        await self._happens(team, "begin", 0)
-        for number in count(1):
+        await self._happens(team, "begin")
+        while True:
             pause_s = random.uniform(0.5, 1.5) * DAY_S / size.incidents_a_day
             due = self.loop.time() + max(1800.0, pause_s - 1800)
             if due > size.days * DAY_S - 4 * HOUR_S:
                 return
             await asyncio.sleep(due - self.loop.time())
-            await self._happens(team, self._next(team, number), number)
+            await self._happens(team, self._next(team))
 
-    def _next(self, team: Team, number: int) -> str:
-        """Draw a number for each kind that fits; the largest happens. One more kind takes some
-        places of the others, and all other places are as before. What fits few groups is likely.
-        """
+    def _next(self, team: Team) -> str:
+        """The kind that fits and has happened least often so far, for its weight."""
+        fitting = [each for each in KINDS.values() if each.fits(team.plan)]
+        team.random.shuffle(fitting)
+        chosen = min(fitting, key=lambda each: self._happened[each.name] / each.weight)
+        self._happened[chosen.name] += 1
+        return chosen.name
 
-        def drawn(kind: Kind) -> float:
-            chance = Random(f"{kind.name} {self.size.seed} {team.plan.name} {number}").random()
-            groups = sum(kind.fits(each.plan) for each in self.teams)
-            return float(chance ** (groups / kind.weight))
-
-        return max((each for each in KINDS.values() if each.fits(team.plan)), key=drawn).name
-
-    async def _happens(self, team: Team, name: str, number: int) -> None:
+    async def _happens(self, team: Team, name: str) -> None:
         if name in LONG:
-            await self._note(team, name, number)
+            await self._note(team, name)
             return
         async with self._calm:
             await self._calm.wait_for(lambda: not self._is_held)
             self._busy += 1
-        await self._note(team, name, number)
+        await self._note(team, name)
         async with self._calm:
             self._busy -= 1
             self._calm.notify_all()
 
-    async def _note(self, team: Team, name: str, number: int) -> None:
+    async def _note(self, team: Team, name: str) -> None:
         note = team.incident = self.scribe.incident(team.plan.name, name)
-        team.draw_for(name, number)
         if name == "begin":
             await team.begin()
         elif name in LONG:
