@@ -1,8 +1,8 @@
-"""Marks: how far a log was known to be on disk at some time, and where a scan of it may begin.
+"""Marks: how far a log was durable at some time, and where a scan of it may begin.
 
-A mark is a lower bound and stays true: bytes that were once durable must be there when the log is
-opened later, so no mark has to be withdrawn before the next append. Marks are kept in the journal
-(journal.py) and in the manifest of the log's folder (manifest.py).
+A mark is a lower bound and stays true, also after further appends: bytes that were once durable
+must be there whenever the log is opened. Marks are kept in the journal (journal.py) and in the
+manifest of the log's folder (manifest.py).
 """
 
 from struct import Struct
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from groupkeeper.storage.log.index import IndexState
 
 SECTOR: Final = 512
-"""The unit of disk writes. When a write is torn, any byte of its sectors may be lost."""
+"""Bytes that a disk writes as a unit. A torn write may lose any byte of its sectors."""
 
 _FIELDS: Final = Struct(">QQQI")
 _POINT: Final = Struct(">QQIIIqII")
@@ -32,7 +32,7 @@ class RecoveryPoint(NamedTuple):
     indexes: IndexState
     """Extent of the indexes for these bytes."""
     check: int
-    """CRC-32C of these index file entries, and of the leader epochs that begin before `end`."""
+    """CRC-32C of the index entries for these bytes, and of the epochs that begin before `end`."""
 
     def to_bytes(self) -> bytes:
         return _POINT.pack(self.size, self.end, self.crc, *self.indexes, self.check)
@@ -70,7 +70,7 @@ class Mark(NamedTuple):
 
 
 def newest(*marks: Mark | None) -> Mark | None:
-    """Return the mark with the largest end, or among equals the newest recovery point."""
+    """Return the mark with the largest end; among equals, that with the newest recovery point."""
     return max(filter(None, marks), key=_age, default=None)
 
 
@@ -79,5 +79,5 @@ def _age(mark: Mark) -> tuple[int, int]:
 
 
 def whole_sectors(size: int) -> int:
-    """Flush a size up to a multiple of a sector."""
+    """Round a size up to a multiple of a sector."""
     return -(-size // SECTOR) * SECTOR
