@@ -33,9 +33,9 @@ _MAGIC: Final = bytes([MAGIC])
 
 @dataclass(slots=True)
 class _Part:
-    """Consecutive batches: bytes `start` to `end` of the segment, or `data` that replaces them.
+    """Consecutive batches: bytes `start` to `end` of the segment, or `data` in place of them.
 
-    The positions of a journal's batches, which replace nothing, are 0.
+    `start` and `end` of batches from a journal are 0: they replace no bytes.
     """
 
     start: int
@@ -54,8 +54,8 @@ class _Part:
         return cls(start, end, *offsets, (batch.epoch, batch.epoch), data)
 
     def take(self, batch: Batch, *, dense: bool) -> bool:
-        """Add the next batch. Returns False and adds nothing if it does not continue the part. That
-        is, if it is elsewhere, or offsets are missing before it although the segment is `dense`.
+        """Add the next batch. Returns False and adds nothing if bytes lie between the part and the
+        batch, or if offsets are missing between them although the segment is `dense`.
         """
         if batch.position != self.end or (dense and batch.base_offset != self.following):
             return False
@@ -131,7 +131,9 @@ class SoundSegment:
         return Loss(what, first, following, self.path, start, end)
 
     def _starts(self) -> list[int]:
-        """Return for each part where the file continues, skipping batches of a journal."""
+        """Return, for each part, the start of the first part from it on that is in the file; the
+        size of the file if none is.
+        """
         starts: list[int] = []
         start = self.size
         for part in reversed(self.parts):
@@ -203,7 +205,8 @@ def _in_order(
 ) -> Iterator[tuple[SoundSegment, Batch]]:
     """Yield the batches whose offsets and epochs ascend.
 
-    Of two neighbours that do not, the second is kept if it follows the batch before both.
+    Of two neighbours that do not ascend, one is left out: the first if the second follows the batch
+    before both, or else the second.
     """
     before: Batch | None = None
     held: tuple[SoundSegment, Batch] | None = None
@@ -225,9 +228,9 @@ def _follows(batch: Batch, other: Batch) -> bool:
 
 
 def mend(files: Files, segments: Sequence[SoundSegment]) -> list[str]:
-    """Mend batches with damage only in fields that no checksum covers: offset, length, epoch.
+    """Mend batches that are damaged only in fields that no checksum covers: offset, length, epoch.
 
-    The context determines these: the checksum is right for all bytes in the gap, and the batch has
+    The gap determines these fields if the checksum is right for all of its bytes, and the batch has
     as many offsets as are missing. Returns a message for each batch. Raises OSError.
     """
     lines: list[str] = []
@@ -249,7 +252,7 @@ def mend(files: Files, segments: Sequence[SoundSegment]) -> list[str]:
 def _epochs_around(segments: Sequence[SoundSegment], offset: int) -> tuple[int, int]:
     """Return the epochs of the last batch before an offset, and of the first one from it on.
 
-    At the beginning and at the end both are from the only neighbour.
+    If only one of these batches exists, both epochs are from it.
     """
     parts = [part for segment in segments for part in segment.parts]
     at = bisect_left(parts, offset, key=lambda part: part.first)
