@@ -16,7 +16,7 @@ from groupkeeper.storage.errors import NotCached, StorageError
 
 FOLDER_MODE = 0o750
 FILE_MODE = 0o640
-"""The owner reads and writes records; the group may read them, for backups. Less the umask."""
+"""Permissions before the umask: the owner reads and writes; the group reads, for backups."""
 
 COPY_BYTES: Final = 1024 * 1024
 """Bytes copied at a time."""
@@ -180,8 +180,8 @@ class Files:
             return False
 
     def read_cached(self, handle: int, size: int, position: int) -> bytes:
-        """Read from memory only, without waiting for a disk or a lock, or raise NotCached. This
-        class always raises it; files in topics/open_files.py can do better.
+        """Read from the page cache only, without waiting for a disk or a lock. Raises NotCached, in
+        this class always; `OpenFiles` in topics/open_files.py implements it.
         """
         raise NotCached
 
@@ -223,7 +223,7 @@ class Files:
             os.close(handle)
 
     def write_back(self) -> None:
-        """Let the system write out all unwritten data, as far as possible.
+        """Write the unwritten data of all files to disk, as far as possible.
 
         Errors are not reported: sync each file afterwards, which is then quick.
         """

@@ -1,9 +1,9 @@
 """A file system in memory on top of another one, which stays unchanged.
 
-For trying out changes to files, such as opening a damaged log without the lost part. Bytes of the
-files below are read from there. A file that is changed gets bytes of its own, in memory while they
-are few, and in a temporary file of the system otherwise. The file system below must not change
-meanwhile. For one thread at a time.
+For trying out changes to files, such as opening a damaged log without the lost part. A file is read
+from the file system below until its first change, which copies all of its bytes: to memory, or to a
+temporary file of the system if they are many. The file system below must not change meanwhile. Not
+thread-safe.
 """
 
 from contextlib import suppress
@@ -16,11 +16,11 @@ from groupkeeper.storage.files.whole import opened
 from groupkeeper.storage.log.window import PIECE
 
 IN_MEMORY: Final = 16 * PIECE
-"""Bytes of a changed file beyond which it is a temporary file."""
+"""Size in bytes beyond which a changed file is kept in a temporary file."""
 
 
 class _ShownFile(File):
-    """A file of the file system below until it is changed, or one created in the overlay."""
+    """A file as the overlay shows it: one from below, changed or not, or one created here."""
 
     def __init__(
         self, modified_ms: int, below: tuple[Files, str] | None = None, size: int = 0
@@ -29,7 +29,7 @@ class _ShownFile(File):
         self.below = below
         """File system and path of the file below; None for a file created in the overlay."""
         self._own: SpooledTemporaryFile[bytes] | None = None
-        """All bytes, once they differ from those below."""
+        """All bytes of the file after its first change; None before."""
         self._size = size
 
     @property
@@ -51,7 +51,7 @@ class _ShownFile(File):
         if not data:
             return
         if self._own is None:
-            own = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  # lives with the file
+            own = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  # in use as long as the file
             for start in range(0, self._size, PIECE):
                 own.write(self.read(PIECE, start))
             self._own = own
@@ -68,7 +68,7 @@ class _ShownFile(File):
 
 
 class OverlayFiles(MemoryFiles):
-    """Shows folders of another file system, and keeps changes to itself."""
+    """Shows folders of another file system; changes stay in the overlay."""
 
     def __init__(self, files: Files) -> None:
         super().__init__()

@@ -1,17 +1,19 @@
 """The byte format of journal files: flushes, and the entries in them.
 
 A file is a sequence of flushes: salt of 8 bytes, number int64, payload length int32, CRC-32C of
-number, length and payload, then the payload. Numbers increase by one, so an unfinished flush cannot
-be mistaken for a finished one. The salt is random and part of the file's name, `<node>-<first
-flush>-<salt>`: payloads contain bytes from clients, which have no access to the salt and so cannot
-forge a flush. A flush begins at a disk sector, so that a torn write of the next flush does not
-damage it.
+number, length and payload, then the payload. Numbers increase by one: an unsound flush is the
+unfinished end of the file, unless a sound flush with a larger number follows, which means damage.
+The salt is random and part of the file's name, `<node>-<first flush>-<salt>`. Clients do not know
+it, so the bytes that they send, which are in payloads, cannot pass for a flush. A flush begins at a
+disk sector, so that a torn write of the
+next flush does not damage it.
 
 A payload is a sequence of entries: kind int8, name length int16, data length int32, name, data.
 Kind 0 is a batch of the log `name`. Kind 1 is the claim of the shard `name` in the epoch `data`.
-Kind 2 is a mark of the log `name` (marks.py). Kind 3 summarizes the preceding flushes, to identify
-the logs affected if one of those is damaged: number of logs int32, number of the first summarized
-flush int64, the end offset of each log int64, and the names of the logs separated by slashes.
+Kind 2 is a mark of the log `name` (marks.py). Kind 3 summarizes preceding flushes, to show which
+logs have lost batches if one of these flushes is damaged: number of logs int32, number of the first
+summarized flush int64, the end offset of each log int64, and the names of the logs separated by
+slashes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -49,7 +51,9 @@ def mark_entry(name: str, mark: Mark) -> tuple[bytes, bytes, bytes]:
 
 
 def ends_entry(first: int, ends: Mapping[str, int]) -> tuple[bytes, ...]:
-    """Return the entry of logs' end offsets after the flushes from `first` on, in pieces."""
+    """Return the entry that summarizes the flushes from `first` on, in pieces to be joined. `ends`:
+    the end offset of each of their logs.
+    """
     names = "/".join(ends).encode()
     numbers = pack(f">{len(ends) + 1}Q", first, *ends.values())
     size = _COUNT.size + len(numbers) + len(names)
@@ -104,7 +108,9 @@ def flush_at(window: Window, position: int, salt: bytes, number: int) -> int:
 
 
 def flush_after(window: Window, position: int, salt: bytes, number: int) -> tuple[int, int]:
-    """Return position and number of a sound flush after `position` and after `number`; -1: none."""
+    """Return position and number of the first sound flush beyond `position` whose number is larger
+    than `number`; -1 and -1 without one.
+    """
     position += 1
     while position < window.size:
         at = window.find(position, min(FLUSH.size, window.size - position))

@@ -1,7 +1,8 @@
 """Kafka's `leader-epoch-checkpoint` of a partition folder: the first offset of each leader epoch.
 
 For Kafka's tools and for people. The batches carry the epochs, so the file is neither synced nor
-relied on. One exception: batches before a recovery point, which has a checksum of their epochs.
+relied on, except for batches before a recovery point: these are not read when the log is opened,
+and the recovery point has a checksum of their entries in the file.
 
 Source: Kafka's LeaderEpochFileCache.
 """
@@ -31,7 +32,7 @@ class EpochFile:
         self.last_epoch = -1
         """The largest epoch, or -1."""
         self.descends = False
-        """Whether a batch of an older epoch follows one of a newer: opening such a log fails."""
+        """Whether a batch has an older epoch than a batch before it: opening such a log fails."""
 
     @property
     def entries(self) -> Sequence[tuple[int, int]]:
