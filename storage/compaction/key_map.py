@@ -1,13 +1,13 @@
-"""The first pass of a compaction: collects what the rewriting of segments needs to know of a log.
+"""The first pass of a compaction: finds the newest offset of each key in the dirty part of a log,
+and the last batch of each producer. The second pass, the rewriting of segments, needs both.
 
-That is the newest offset of each key in the dirty part of the log, and the last batch of each
-producer. In the clean part only headers are read: its records are compared with newer ones, not
-with each other.
+In the clean part only headers are read: its records are compared with newer ones, not with each
+other.
 
-Records of a transaction are entered at its commit marker, those of an aborted one never. The range
-of a compaction ends before the first record of an open transaction (the last stable offset), and
-before the batch whose keys no longer fit into memory; past that, only the markers of transactions
-that began in the range are needed.
+Records of a transaction are mapped when its commit marker is read, and never if it is aborted. The
+range of a compaction ends before the first record of an open transaction (the last stable offset),
+and before the first batch whose keys do not fit into memory. Beyond the range, only the markers of
+transactions that began in it are needed.
 
 Source: Kafka's `Cleaner.buildOffsetMap`, `CleanedTransactionMetadata`, and `ProducerStateManager`
 for the last batches of producers.
@@ -43,7 +43,7 @@ class _OpenTransaction:
     """A transaction whose marker was not read yet."""
 
     first: int
-    """Offset before its first batch, where the range may end."""
+    """Where the range ends if the transaction stays open: see `_end_before`."""
     newest: dict[bytes, int] = field(default_factory=dict)
     size: int = 0
     """Memory taken by `newest`, in bytes."""
@@ -51,11 +51,11 @@ class _OpenTransaction:
 
 @dataclass(slots=True)
 class _Producer:
-    """The end of a producer's batches."""
+    """The state of a producer after its last batch."""
 
     epoch: int
     last_data_offset: int
-    """-1: no data in this epoch, which began with a marker."""
+    """Last offset of its data in this epoch; -1 if the epoch has only markers."""
     timestamp_ms: int
 
 
@@ -63,15 +63,17 @@ class KeyMap:
     """The map of newest offsets, filled with all pieces of a log in order."""
 
     def __init__(self, first_dirty: int, end: int, max_bytes: int) -> None:
-        """The log ends at offset `end`. At least one batch is mapped, whatever its size."""
+        """`first_dirty`, `end`: offsets of the dirty part. `max_bytes`: memory for keys; the first
+        batch is mapped even if it takes more.
+        """
         self.newest: dict[bytes, int] = {}
-        """Key to its newest offset, which may be beyond the range."""
+        """Newest offset by key; it may be beyond the range."""
         self.newest_offsets = array("q")
-        """After `finish`: the sorted values of `newest`, followed by the largest number."""
+        """After `finish`: the sorted values of `newest`, followed by `LATEST`."""
         self.end = end
         """End of the range: where the next compaction begins to map."""
         self.blocked_by = NO_PRODUCER
-        """The producer id of the open transaction before which the range ends."""
+        """Producer id of the open transaction that ends the range; NO_PRODUCER: none does."""
         self.first_dirty = first_dirty
         self._max_bytes = max_bytes
         self._bytes = 0
@@ -117,9 +119,10 @@ class KeyMap:
         self.newest_offsets.append(LATEST)
 
     def is_last_of_producer(self, header: BatchHeader, expired_ms: int) -> bool:
-        """Return whether the state of a producer active after `expired_ms` is in this batch.
+        """Return whether the batch must stay because it holds the state of its producer.
 
-        That is its last data, or the markers of its epoch if it wrote no data in that epoch.
+        The state is in the producer's last data, or in the markers of its epoch if the epoch has no
+        data. It is not needed if the producer's last batch is not newer than `expired_ms`.
         """
         producer = self._producers.get(header.producer_id)
         if producer is None or producer.timestamp_ms <= expired_ms:
@@ -143,7 +146,7 @@ class KeyMap:
             self._open[header.producer_id] = transaction
 
     def _map(self, piece: Piece, header: BatchHeader, transaction: _OpenTransaction | None) -> bool:
-        """Enter the keys of a batch, for now into its transaction; False if they do not fit."""
+        """Map the keys of a batch, in its transaction if any. Returns False if they do not fit."""
         offsets = newest_offsets(records_data(piece.buffer, header), header)
         target = self.newest if transaction is None else transaction.newest
         new = set(offsets).difference(target)
@@ -183,7 +186,7 @@ class KeyMap:
             self._commit(transaction.newest)
 
     def _commit(self, offsets: dict[bytes, int]) -> None:
-        """Enter committed records, unless a later record outside of the transaction is newer."""
+        """Map the records of a committed transaction, unless the map has larger offsets."""
         for key, offset in offsets.items():
             known = self.newest.get(key)
             if known is None:
@@ -192,7 +195,7 @@ class KeyMap:
                 self.newest[key] = offset
 
     def _has_room(self, size: int) -> bool:
-        """Reserve memory for keys; False if it is full."""
+        """Reserve memory for keys. Returns False if they do not fit."""
         if self._bytes and self._bytes + size > self._max_bytes:
             return False
         self._bytes += size
@@ -205,5 +208,7 @@ class KeyMap:
 
 
 def _end_before(piece: Piece, at: int, base: int) -> int:
-    """Return the offset before a batch: that of its segment, if it is the segment's first."""
+    """Return the end of a range without this batch: its base offset, or the base offset of the
+    segment if it is the first batch there.
+    """
     return base if piece.position + at else piece.segment.base

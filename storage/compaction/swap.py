@@ -10,9 +10,9 @@ end in `.cleaned`. Then the owner of the log
 4. removes the old segments, and gives the new files their final names, the indexes first
    (`finish`).
 
-A start removes files that are still `.cleaned`, and does 3 and 4 for every segment that is `.swap`:
-it was synced before it got that name. Every prefix of these steps leaves a sound log. New segments
-go in oldest first, so a tombstone is not dropped before the values that it deletes.
+A start removes files that end in `.cleaned`, and does steps 3 and 4 for every segment that ends in
+`.swap`: these files were synced before step 2. A crash at any point leaves a sound log. The oldest
+segment is replaced first, so a tombstone is not dropped before the values that it deletes.
 
 Renames in one folder survive a power cut in their order: the file systems that journal names (ext4,
 XFS) preserve it, and Kafka relies on it, too.
@@ -60,7 +60,7 @@ SUFFIXES: Final = (*INDEX_SUFFIXES, LOG_SUFFIX)
 class Swap:
     """The result of one compaction on its way into an open log.
 
-    Only `switch` is for the thread that appends to the log; the rest may run on another one.
+    `switch` runs on the thread that appends to the log; the other methods may run on another one.
     """
 
     def __init__(self, log: Log, compacted: Compacted) -> None:
@@ -99,7 +99,7 @@ class Swap:
         return True
 
     def switch(self) -> bool:
-        """Do step 3; call `finish` afterwards. False: the log has changed, call `discard`.
+        """Do step 3. Returns True: call `finish` next; or False if the log has changed: `discard`.
 
         Raises AppendFailed: reopening the log completes the swap.
         """
@@ -133,7 +133,7 @@ class Swap:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """Mark the log as failed on an OSError: leftover files are only handled by a start."""
+        """Mark the log as failed on an OSError: only reopening it deals with leftover files."""
         try:
             yield
         except OSError:
@@ -157,7 +157,7 @@ def complete_swaps(files: Files, folder: str, manifest: ManifestFile, findings: 
         found = _look(files, path, base)
         new = _committed(files, segment_path(folder, base), manifest, base, found)
         if new is not None and new.crc != found.crc:
-            findings.lost(f"{path} is damaged", base, base)  # its extent is found later
+            findings.lost(f"{path} is damaged", base, base)  # a scan finds how much is lost
         elif new is None and (not found.sound or found.end not in bases):
             what = f"{path} is damaged: removed, and its source segments are kept"
             findings.repairs.append(what)
@@ -215,7 +215,7 @@ def _look(files: Files, path: str, base: int) -> _Found:
 def _committed(
     files: Files, path: str, manifest: ManifestFile, base: int, found: _Found
 ) -> FinishedSegment | None:
-    """Return the manifest entry of a new segment, if step 3 was done and wrote it."""
+    """Return the manifest entry that step 3 wrote for a new segment, or None if it wrote none."""
     entry = next((each for each in manifest.on_disk.finished if each.base == base), None)
     if entry is None or not entry.compacted or entry.crc == found.crc:
         return entry if entry is not None and entry.crc == found.crc else None
