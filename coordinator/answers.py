@@ -1,13 +1,13 @@
-"""Answers members that waited together, a few hundred in a step: JoinGroups when the join phase
-ends, SyncGroups when the leader's has come or when another rebalance supersedes them.
+"""Answers the members that wait for the end of a phase, `PIECE_MEMBERS` in a step: JoinGroups when
+the join phase ends, SyncGroups when the assignments are stored or another rebalance begins.
 
-A large group is decided at once, and its members are answered in several steps. Requests between
-two of these steps see the group after the decision: a member that is not answered yet is treated as
-if its answer were on its way. Its tokens stay in it, and its session does not end. The leader is
-answered first: it has the most to read and computes the assignments. Its assignments are stored as
-soon as the others are answered and have the new generation.
+The state of a large group changes in one step; answering its members takes several. A request that
+arrives between two of these steps meets the new state. A member without an answer is treated as if
+its answer were on its way: its reply tokens stay parked, and its session does not end. The leader
+is answered first: its answer is the longest, and it has to compute the assignments. These are
+stored only after all other members have an answer, and with it the new generation.
 
-The next phase does not end before all are answered. JoinGroups that are not answered when the next
+The next phase does not end before all members have an answer. JoinGroups without one when the next
 phase begins count as JoinGroups of that phase, and are answered with the next generation.
 """
 
@@ -24,7 +24,7 @@ from groupkeeper.coordinator.subscription import SubscribedTopics
 from groupkeeper.protocol.errors import ErrorCode
 
 PIECE_MEMBERS: Final = 100
-"""How many members of a group one step answers, or makes records of: about a millisecond."""
+"""How many members one step answers or makes records for, which takes about a millisecond."""
 REMOVED_AT_ONCE: Final = 50
 """How many members one step removes."""
 
@@ -68,12 +68,12 @@ def _begin(group: Group, answers: PendingAnswers, step: Step) -> None:
 
 
 def go_on_answering(group: Group, step: Step) -> bool:
-    """Answer the next members; True if none is left. A timer calls this again for the others."""
+    """Answer the next members. Returns True if none is left; else a timer calls this again."""
     answers, members = group.answers, group.members
     assert answers is not None
     answer = _ANSWER[answers.kind]
     left, most = answers.left, PIECE_MEMBERS
-    if answers.leader_first:  # its answer has all members, and a step of its own
+    if answers.leader_first:  # its answer lists all members, and takes a whole step
         answers.leader_first, most = False, 1
     for member in reversed(left[-most:]):
         if members.get(member.member_id) is member:
@@ -86,7 +86,7 @@ def go_on_answering(group: Group, step: Step) -> bool:
     if answers.kind is AnswerKind.JOINED:
         group.subscription = answers.topics.all() if answers.topics else None
     elif answers.kind is AnswerKind.WITHDRAWN and group.subscription is None:
-        group.resubscribe()  # the answers to JoinGroup that were under way have not read it all
+        group.resubscribe()  # the unfinished answers to JoinGroup read only a part
     return True
 
 
@@ -108,7 +108,7 @@ def _joined(group: Group, member: Member, answers: PendingAnswers, step: Step) -
 
 
 def _is_decided(group: Group, member: Member, step: Step) -> None:
-    """End the first join phase of a new member, and the timer of it."""
+    """End the first join phase of a new member, and its timer."""
     if member.is_new:
         member.is_new = False
         step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
@@ -123,7 +123,7 @@ def _assigned(group: Group, member: Member, answers: PendingAnswers, step: Step)
 
 def _withdrawn(group: Group, member: Member, answers: PendingAnswers, step: Step) -> None:
     group.withdraw(member)
-    if member.member_id in answers.decided:  # its JoinGroup may wait for an answer still
+    if member.member_id in answers.decided:  # its JoinGroup may still have no answer
         _is_decided(group, member, step)
     if member.awaiting_sync is not None:
         answer_sync(member, answers.error, step)

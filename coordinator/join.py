@@ -1,8 +1,8 @@
 """JoinGroup: checks whether a member may join, and adds or updates it.
 
-The order of the checks is Kafka's; the first that fails decides. Static members follow KIP-345 as
-Kafka implements it, the two-step join KIP-394, the size limit KIP-389, the quick answer to a
-returning leader KIP-814.
+The checks are in Kafka's order, and the first that fails gives the error. Implements KIP-345
+(static members, as in Kafka's code), KIP-389 (maximum group size), KIP-394 (join in two steps) and
+KIP-814 (a leader that returns computes no assignments).
 
 Source: `GroupMetadataManager.classicGroupJoinToClassicGroup`, `acceptJoiningMember`,
 `classicGroupJoinNewMember`, `classicGroupJoinExistingMember`.
@@ -54,7 +54,7 @@ EMPTY_RECORD_BYTES: Final = 200
 
 
 def join_error(request: JoinGroupRequest, version: int, config: GroupConfig) -> ErrorCode:
-    """Return the request's own error. The rebalance timeout has no bounds, as in Kafka."""
+    """Return the error of a request that no group accepts. Rebalance timeouts have no bounds."""
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
     session_ms = request.session_timeout_ms
@@ -112,7 +112,9 @@ def _join_group(group: Group, call: JoinCall, step: Step) -> None:
 def _admission_error(
     group: Group, call: JoinCall, config: GroupConfig
 ) -> tuple[ErrorCode, LimitName | None, int]:
-    """Return the error of a refused member, with name and value of the limit, if one is met."""
+    """Return why the group refuses the request: the error, and the name and value of the limit that
+    it exceeds, if there is one.
+    """
     request, total = call.request, group.member_bytes.total
     if len(request.protocols) > MAX_PROTOCOLS:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "max_protocols", MAX_PROTOCOLS
@@ -155,7 +157,7 @@ def _growth(call: JoinCall, member: Member | None) -> int:
 
 
 def _metadata_with(group: Group, request: JoinGroupRequest, member: Member | None) -> int:
-    """Return the bytes of metadata that the group would hold with the request's."""
+    """Return the group's bytes of metadata after the request, which replaces those of `member`."""
     size = group.metadata_bytes
     for each in request.protocols:
         size += len(each.metadata)
@@ -165,7 +167,9 @@ def _metadata_with(group: Group, request: JoinGroupRequest, member: Member | Non
 
 
 def _has_room(group: Group, member_id: str, max_size: int) -> bool:
-    """Whether the group has room (KIP-389); in a join phase, for the first `max_size` that join."""
+    """Return whether the group has room (KIP-389). In a join phase, the first `max_size` members
+    that join have room, whether they are new or not.
+    """
     if group.state is GroupState.EMPTY:
         return True
     member = group.members.get(member_id)
@@ -176,7 +180,7 @@ def _has_room(group: Group, member_id: str, max_size: int) -> bool:
 
 
 def _turn_away(group: Group, call: JoinCall, max_size: int, step: Step) -> None:
-    """Refuse: the group is full. A member that rejoins too late is removed; so is a pending id."""
+    """Refuse a JoinGroup of a full group, and remove its sender if it is a member or pending."""
     member_id = call.request.member_id
     if member_id in group.members:
         cause = call.cause(CauseCode.GROUP_SHRUNK, member_id)
@@ -205,7 +209,7 @@ def _join_without_id(group: Group, call: JoinCall, step: Step) -> None:
         _add(group, call, new_id, cause, step)
         return
     new_id = step.new_member_id(caller.peer.client_id)
-    if caller.api_version >= 4:  # KIP-394: take the id first, then come back with it
+    if caller.api_version >= 4:  # KIP-394: hand out an id, with which the client joins
         pending = PendingMember(call.who(new_id), request.session_timeout_ms)
         group.pending[new_id] = pending
         timer = Timer(TimerKind.PENDING_MEMBER, group.group_id, new_id)
@@ -240,7 +244,7 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
     )
     group.add(member)
     group.park_join(member, call.reply_to, caller.api_version, step.now)
-    # Its session would expire during the first join phase, so it has a longer timer until then.
+    # A session could expire during the first join phase, so a longer timer stands in for it.
     timer = Timer(TimerKind.NEW_MEMBER, group.group_id, member_id)
     step.deadlines.set(timer, step.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
     if group.recent is not None:
@@ -288,14 +292,15 @@ def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
         return
     contacted(group, member, call.caller.peer, step)
     if not changed and (group.state is GroupState.COMPLETING_REBALANCE or not leads):
-        # The answer was lost. In Stable only the leader's rejoin starts a rebalance.
+        # Repeat an answer that was lost. In Stable, only a leader that rejoins starts a rebalance.
         step.reply(call.reply_to, join_reply(group, member, call.caller.api_version))
         return
     code, count = CauseCode.LEADER_REJOINED, None
     if changed:
         code, count = what_changed(before, call.protocols), revoked(before, call.protocols)
         if code is CauseCode.MEMBER_REJOINED and leads and count == 0:
-            code = CauseCode.LEADER_REJOINED  # it names what it was assigned since
+            # It gave up nothing: the metadata only adds partitions that were assigned since.
+            code = CauseCode.LEADER_REJOINED
     cause = call.cause(code, member.member_id)
     if code is CauseCode.MEMBER_REJOINED and count is not None:
         cause.evidence = {"revoked": count}
@@ -307,7 +312,8 @@ def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
 
 
 def give_up_pending(groups: Groups, timer: Timer, expired: bool, step: Step) -> None:
-    """Drop an id that was never used (KIP-394), and end the join phase if it was the last one.
+    """Drop a pending id (KIP-394), and end the join phase if nothing else is awaited. `expired`:
+    its session timeout has passed; otherwise pending ids exceed their limit.
 
     Source: `GroupMetadataManager.removePendingMemberAndUpdateClassicGroup`.
     """

@@ -70,7 +70,7 @@ def rhythm(member: Member) -> tuple[int, int]:
 
 
 def rhythm_of_late(member: Member) -> tuple[int, int]:
-    """Return the same, but the longest gap since the previous call of this function."""
+    """Return the same heartbeats as `rhythm`, and the longest gap in ms since the last call."""
     gap_ms = member.gap_ms
     member.longest_gap_ms, member.gap_ms = max(gap_ms, member.longest_gap_ms), 0
     return member.beats_before + member.beats, gap_ms
@@ -86,7 +86,7 @@ def last_heard(member: Member, due: int | None, now: int) -> int:
 
 def keep_alive(group: Group, member: Member, interval_ms: int, step: Step) -> None:
     """Restart the session as if the member had sent a heartbeat every `interval_ms` (at least 1)
-    since its last request: for a time that was skipped, in which none could come.
+    since its last request. Used after a jump of the clock, during which no request could come.
     """
     timer = session_timer(group, member)
     due = step.deadlines.due.get(timer)

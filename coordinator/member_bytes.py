@@ -60,7 +60,7 @@ class MemberBytes:
         return more <= 0 or self.total.used + more <= self.total.most
 
     def may_assign(self, more: int) -> bool:
-        """Return the same for assignments."""
+        """Return whether so many more bytes of assignments fit; 0 and less always do."""
         return more <= 0 or self.total.used + more <= self.total.most_planned
 
     def give_back(self) -> None:

@@ -54,7 +54,7 @@ BATCH_BYTES = 256 * 1024
 """The most bytes that `take` returns, unless one step alone wrote more."""
 
 _ALONE = (TimerKind.OFFSET_EXPIRY, TimerKind.GROUP_DELETION)
-"""Timers that take an `advance` of their own."""
+"""Timers after which an `advance` ends."""
 
 
 class PartitionState(StrEnum):

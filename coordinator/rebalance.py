@@ -113,7 +113,7 @@ def complete_early(group: Group, step: Step) -> None:
     """
     if group.state is not GroupState.PREPARING_REBALANCE or not group.all_joined:
         return
-    if not group.members or not _in_pieces(group):  # or else after the last piece
+    if not group.members or not _in_pieces(group):  # otherwise the last piece ends it
         complete(group, step)
 
 
@@ -139,7 +139,7 @@ def go_on_preparing(group: Group, step: Step) -> None:
 
 
 def after_answers(group: Group, step: Step) -> None:
-    """Go on with what waited for the last answers about the phase before."""
+    """Continue the work that had to wait for the last answers about the previous phase."""
     rebalance = group.rebalance
     if rebalance is not None and (rebalance.expelled is not None or rebalance.plan is not None):
         step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
@@ -148,7 +148,7 @@ def after_answers(group: Group, step: Step) -> None:
 
 
 def _in_pieces(group: Group) -> bool:
-    """Whether members are still being answered, or removed, because of the phase before."""
+    """Return whether members of the previous phase have yet to be answered or removed."""
     expelled = group.rebalance.expelled if group.rebalance is not None else None
     return group.answers is not None or expelled is not None
 
@@ -200,7 +200,7 @@ def delay_over(group: Group, step: Step) -> None:
 
 def complete(group: Group, step: Step) -> None:
     """End the join phase: all joined, or time is up. The phase lasts some more steps while very
-    many members have to be removed, or are still being answered about the phase before.
+    many members have to be removed, or have no answer about the previous phase yet.
     """
     rebalance = group.rebalance
     assert rebalance is not None
@@ -208,7 +208,7 @@ def complete(group: Group, step: Step) -> None:
     if rebalance.initial_delay:
         step.deadlines.cancel(Timer(TimerKind.INITIAL_DELAY, group.group_id))
         rebalance.initial_delay = False
-    if not group.members:  # nobody is left to be answered or removed
+    if not group.members:  # no member is left to answer or remove
         rebalance.expelled = None
         drop_answers(group, step)
     if _in_pieces(group) or not _drop_late_members(group, rebalance, step):
@@ -225,8 +225,8 @@ def complete(group: Group, step: Step) -> None:
 
 
 def _drop_late_members(group: Group, rebalance: Rebalance, step: Step) -> bool:
-    """Remove dynamic members that did not rejoin; static members stay (KIP-345). False: more are
-    left than one step removes; these may rejoin until the next step.
+    """Remove dynamic members that did not rejoin; static members stay (KIP-345). Returns False if
+    more of them are left than one step removes; these may rejoin until the next step.
     """
     if rebalance.late is None:
         if group.all_joined:

@@ -29,11 +29,11 @@ class Late:
 
 @dataclass(slots=True)
 class Expelled:
-    """Members that did not sync in time in the phase before, and are still to be removed."""
+    """Members yet to be removed because they did not sync in time in the previous phase."""
 
     phase: Late
     left: list[str]
-    """Their ids, the next one last. A member may leave, or be replaced, before its turn."""
+    """Ids of these members, the next one last. Some may leave or be replaced before."""
 
 
 class AnswerKind(Enum):
@@ -44,7 +44,7 @@ class AnswerKind(Enum):
     ASSIGNED = auto()
     """To SyncGroup: the assignment."""
     WITHDRAWN = auto()
-    """To SyncGroup: an error, as the rebalance is superseded. Assignments are withdrawn."""
+    """To SyncGroup: an error, because another rebalance begins. Assignments are cleared."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class PendingAnswers:
 
     kind: AnswerKind
     left: list[Member]
-    """The next one last; some may be removed meanwhile."""
+    """Members to answer, the next one last; some may be removed meanwhile."""
     error: ErrorCode = ErrorCode.NONE
     """Error of the kind WITHDRAWN."""
     decided: Container[str] = ()
@@ -61,7 +61,7 @@ class PendingAnswers:
     topics: SubscribedTopics | None = None
     """For JOINED: the topics of the members answered so far."""
     leader_first: bool = False
-    """For JOINED in a large group: the next one is the leader, in a step of its own."""
+    """For JOINED in a large group: the next step answers the leader and no other member."""
 
 
 @dataclass(slots=True)
@@ -82,11 +82,11 @@ class Plan:
     records: dict[str, bytes] = field(default_factory=dict)
     """Member id to its part of the group's record."""
     pieces: list[bytes] = field(default_factory=list)
-    """The same parts, joined by step: to join 10,000 at once takes a millisecond."""
+    """The values of `records`, joined per step: joining 10,000 at once takes a millisecond."""
     size: int = 0
     """Bytes of the records."""
     growth: int = 0
-    """By how many bytes the assignments exceed the assignments before."""
+    """Bytes of memory that the assignments take in addition to the previous ones."""
     assignments: list[tuple[str, str | None, bytes]] = field(default_factory=list)
     """As in `RebalanceCompleted`."""
     previous: dict[str, bytes] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Rebalance:
     delay_ms: int = 0
     """The length of the current part of the initial delay."""
     delay_left_ms: int = 0
-    """How much longer the first member's rebalance timeout allows to wait."""
+    """How much longer the delay may last, by the first member's rebalance timeout."""
     newcomers: bool = False
     """A member joined during the current part of the delay."""
     arrivals: dict[str, int] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class Rebalance:
     joined_ms: int = 0
     """End of the join phase, monotonic."""
     late: Late | None = None
-    """Set when the time of the phase is up."""
+    """Set when the time for joining is up."""
     expelled: "Expelled | None" = None
     """Members to be removed before the join phase can end."""
     plan: Plan | None = None
@@ -121,16 +121,16 @@ class Rebalance:
 
 @dataclass(slots=True)
 class Returning:
-    """Members of a loaded group that have not sent a request since."""
+    """Members of a loaded group that have sent no request since the load."""
 
     unheard: dict[str, None]
     lost: list[Who] = field(default_factory=list)
-    """Members that were removed meanwhile."""
+    """Members that were removed without having sent one."""
 
 
 @dataclass(slots=True)
 class Outsider:
-    """The client of the last commit by a sender that is no member, while the group is Empty."""
+    """The client that committed last for an Empty group, without being a member of it."""
 
     peer: Peer
     committed_ms: int

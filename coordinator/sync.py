@@ -1,7 +1,7 @@
 """SyncGroup: the leader hands in the assignments, and every member gets its own.
 
-Followers wait for the leader without a timer of their own. The record with the assignments is
-written here, and no assignment leaves before it is durable.
+Followers wait until the leader's SyncGroup comes, or the group's sync timer ends the phase. The
+record with the assignments is written here, and no assignment leaves before it is durable.
 
 Source: `GroupMetadataManager.classicGroupSyncToClassicGroup`, `expirePendingSync`.
 """
@@ -56,14 +56,14 @@ def sync(
         answered(member, step)
         return
     contacted(group, member, caller.peer, step)
-    answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS, step)  # an earlier one of its own
+    answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS, step)  # to its earlier SyncGroup
     group.park_sync(member, reply_to)
     if member.member_id == group.leader_id:
         _assign(group, request, caller, step)
 
 
 def sync_error(request: SyncGroupRequest, version: int, config: GroupConfig) -> ErrorCode:
-    """Return the request's own error. From v5 on it names the protocol (KIP-559)."""
+    """Return the error of a request that no group accepts. KIP-559: v5 names the protocol."""
     if version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     return ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
@@ -79,7 +79,7 @@ def _check(group: Group | None, request: SyncGroupRequest, caller: Caller, step:
         return refused(group, request, "SyncGroup", ErrorCode.ILLEGAL_GENERATION, caller, step)
     if request.protocol_type not in (None, group.protocol_type):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    elected = group.protocol_name  # None in the first join phase: nothing to disagree with
+    elected = group.protocol_name  # None in the first join phase: any name is right
     if elected is not None and request.protocol_name not in (None, elected):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if group.state is GroupState.PREPARING_REBALANCE or _is_between(group, request.member_id):
@@ -88,12 +88,12 @@ def _check(group: Group | None, request: SyncGroupRequest, caller: Caller, step:
 
 
 def _is_between(group: Group, member_id: str) -> bool:
-    """Return whether the member has guessed the generation: its JoinGroup is not answered yet."""
+    """Return whether the member has no answer to JoinGroup, so that it guessed the generation."""
     return group.members[member_id].awaiting_join is not None
 
 
 def _arrived(group: Group, member: Member, step: Step) -> None:
-    """Note a SyncGroup; cancel the sync timer after that of the last member, not of the leader."""
+    """Note that a member has synced. The last one to sync ends the sync timer, not the leader."""
     if member.member_id in group.pending_sync:
         del group.pending_sync[member.member_id]
         if not group.pending_sync:
@@ -103,9 +103,9 @@ def _arrived(group: Group, member: Member, step: Step) -> None:
 def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step) -> None:
     """Store and write the leader's assignments, and answer all members that wait.
 
-    Members without an assignment get an empty one; unknown member ids are ignored. The phase goes
-    on until the record of a very large group is made, which takes several steps. All but the first
-    of these come after the last answer about the join phase.
+    Members without an assignment get an empty one; unknown member ids are ignored. Making the
+    record of a very large group takes several steps, and the sync phase lasts until the last one.
+    All steps but the first come after the last answer to a JoinGroup.
     """
     assert group.rebalance is not None
     members = [*group.members.values()]
@@ -114,7 +114,7 @@ def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step)
 
 
 def go_on_planning(group: Group, step: Step) -> None:
-    """Read the next assignments, make the next records; at the end store the plan, if it fits."""
+    """Read the next assignments, or make the next records. In the end, store or refuse the plan."""
     assert group.rebalance is not None and group.rebalance.plan is not None
     plan = group.rebalance.plan
     if plan.unread:
@@ -128,7 +128,7 @@ def go_on_planning(group: Group, step: Step) -> None:
         members = reversed(plan.left[-PIECE_MEMBERS:])
         plan.pieces.append(b"".join([_add_to_plan(plan, group, each) for each in members]))
         del plan.left[-PIECE_MEMBERS:]
-        if len(group.members) > PIECE_MEMBERS:  # it is stored in a step of its own
+        if len(group.members) > PIECE_MEMBERS:  # storing the plan takes another step
             step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
             return
     group.rebalance.plan = None
@@ -198,7 +198,7 @@ def _note_completed(group: Group, plan: Plan, step: Step) -> None:
 
 
 def _refuse_plan(group: Group, error: ErrorCode, most: int, step: Step) -> None:
-    """The assignments are too large for a message or the memory: refuse, and rebalance again."""
+    """Refuse assignments that are too large for a message or for memory, and rebalance again."""
     leader = group.members[group.leader_id or ""]
     cause = Cause(CauseCode.ASSIGNMENT_LOST, leader.who, evidence={"limit": most})
     prepare(group, cause, step, error)
@@ -206,7 +206,7 @@ def _refuse_plan(group: Group, error: ErrorCode, most: int, step: Step) -> None:
 
 def sync_over(group: Group, step: Step) -> None:
     """Remove the members that joined and did not sync in time, also static ones (KAFKA-12890), and
-    rebalance. The first of very many are removed at once, the others while members join.
+    rebalance. If very many are absent, most of them are removed during the next join phase.
     """
     rebalance, members = group.rebalance, group.members
     assert rebalance is not None and group.pending_sync, "the timer ends with the last SyncGroup"

@@ -5,8 +5,7 @@ number, length and payload, then the payload. Numbers increase by one: an unsoun
 unfinished end of the file, unless a sound flush with a larger number follows, which means damage.
 The salt is random and part of the file's name, `<node>-<first flush>-<salt>`. Clients do not know
 it, so the bytes that they send, which are in payloads, cannot pass for a flush. A flush begins at a
-disk sector, so that a torn write of the
-next flush does not damage it.
+disk sector, so that a torn write of the next flush does not damage it.
 
 A payload is a sequence of entries: kind int8, name length int16, data length int32, name, data.
 Kind 0 is a batch of the log `name`. Kind 1 is the claim of the shard `name` in the epoch `data`.
