@@ -30,21 +30,21 @@ class Source:
         self._depth -= 1
 
     def fresh(self, prefix: str) -> str:
-        """A new variable name."""
+        """Return a new variable name."""
         number = self._counts[prefix] = self._counts.get(prefix, 0) + 1
         return f"{prefix}{number}"
 
     def refer(self, name: str, value: object) -> str:
-        """Make `name` mean `value` in the generated code; return the name."""
+        """Bind `name` to `value` in the generated code. Returns the name."""
         assert self._scope.setdefault(name, value) is value, name
         return name
 
     def cls(self, cls: type) -> str:
-        """Make a class known by its name; return the name."""
+        """Bind the name of a class to the class. Returns the name."""
         return self.refer(cls.__name__, cls)
 
     def packed(self, method: str, codes: str) -> str:
-        """Make known `pack` or `unpack_from` of a big-endian struct; return its name."""
+        """Bind a name to `pack` or `unpack_from` of a big-endian struct. Returns the name."""
         name = f"{method}_{codes.replace('?', 'bool')}"
         if name not in self._scope:
             self._scope[name] = getattr(Struct(">" + codes), method)

@@ -1,6 +1,6 @@
-"""Encodes record batches whose records have times of their own, and headers; see record_batch.py.
+"""Encodes record batches in which each record has its own time and headers; see record_batch.py.
 
-For records about another time than that of their append, such as events.
+For records, such as events, whose time is not that of their append.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from groupkeeper.protocol.record_batch import finish_batch
 from groupkeeper.protocol.wire import write_varint
 
 OVERHEAD: Final = 32
-"""The most bytes that a record takes beside its key and value: five varints and two bytes."""
+"""Maximum bytes of a record besides key, value and headers: five varints and two bytes."""
 
 
 class TimedRecord(NamedTuple):
@@ -27,7 +27,7 @@ class TimedRecord(NamedTuple):
 def encode_timed_batch(
     base_offset: int, leader_epoch: int, records: Sequence[TimedRecord]
 ) -> bytes:
-    """A plain batch of at least one record; the first one's time is the batch's base timestamp."""
+    """Encode a plain batch of at least one record. The first one gives the base timestamp."""
     first = records[0].timestamp_ms
     out: list[bytes] = []
     for delta, (timestamp_ms, key, value, headers) in enumerate(records):
@@ -49,13 +49,13 @@ def encode_timed_batch(
 
 
 def size_of_record(record: TimedRecord) -> int:
-    """Upper bound of the bytes of a record in a batch."""
+    """Return an upper bound of the bytes of a record in a batch."""
     headers = len(_headers(record.headers)) if record.headers else 0
     return OVERHEAD + len(record.key or b"") + len(record.value or b"") + headers
 
 
 def _headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
-    """Encode headers, with their count before them."""
+    """Encode the number of headers, then the headers."""
     out = [_signed(len(headers))]
     for name, value in headers:
         data = name.encode()
