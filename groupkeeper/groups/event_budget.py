@@ -92,7 +92,9 @@ class Charged(NamedTuple):
     round: int
 
 
-class _Flush(NamedTuple):
+class _Round(NamedTuple):
+    """A rebalance, and whether its events are stored."""
+
     number: int
     is_told: bool
     host: str | None
@@ -109,9 +111,9 @@ class EventBudget:
         self._often = ByteLimit(total), ByteLimit(PARTITION), ByteLimit(SENDER), ByteLimit(GROUP)
         """Limits in total, of partitions, of senders and of groups."""
         self._refused = ByteLimit(REFUSED)
-        self._running: dict[int, _Flush] = {}
+        self._running: dict[int, _Round] = {}
         """The rebalance in progress of each group, by hash, as ids may be long."""
-        self._ended: dict[int, _Flush] = {}
+        self._ended: dict[int, _Round] = {}
         """The last rebalance of other groups: events after its end belong to it."""
 
     def admits(self, event: Charged, now_ms: int, *, has_room: bool) -> bool:
@@ -131,7 +133,7 @@ class EventBudget:
             return known.is_told and (event.type in BODY or self._has_room(event, now_ms))
         return self._has_room(event, now_ms)
 
-    def _round_of(self, event: Charged) -> _Flush | None:
+    def _round_of(self, event: Charged) -> _Round | None:
         """Return the rebalance of an event, if known."""
         if not event.round:
             return None
@@ -143,11 +145,11 @@ class EventBudget:
         group = hash(event.group)
         self._running.pop(group, None)
         self._ended.pop(group, None)
-        self._running[group] = _Flush(event.round, is_told, event.host)
+        self._running[group] = _Round(event.round, is_told, event.host)
         if len(self._running) > RUNNING_MOST:
             del self._running[next(iter(self._running))]
 
-    def _end(self, event: Charged, known: _Flush) -> None:
+    def _end(self, event: Charged, known: _Round) -> None:
         group = hash(event.group)
         self._running.pop(group, None)
         self._ended.pop(group, None)
