@@ -17,7 +17,7 @@ PLACEMENT_LENGTH = 255
 """Longer ids are not cached: clients choose them, and 10,000 long ones would take much memory."""
 
 COUNTED_IN_A_SLICE = 500
-"""Groups, and topics with commits, counted per slice; takes less than a millisecond."""
+"""Number of groups and of their topics that one slice counts, in less than a millisecond."""
 
 
 class GroupPartitions:
@@ -26,7 +26,7 @@ class GroupPartitions:
     def __init__(
         self, logs: Sequence[PartitionLog], events: Sequence[PartitionLog], services: DriverServices
     ) -> None:
-        """`logs` of all partitions by index, and their `events`."""
+        """`logs`, `events`: the log and the event log of each partition, by index."""
         pairs = zip(logs, events, strict=True)
         self._drivers = [PartitionDriver(n, *pair, services) for n, pair in enumerate(pairs)]
         self.deleted_topics = DeletedTopics()
@@ -59,7 +59,7 @@ class GroupPartitions:
     def start(self) -> None:
         """Load all partitions: those without a log immediately, the others in the background."""
         waiting = [driver for driver in self._drivers if not driver.load_empty()]
-        # Not earlier: they append to their logs.
+        # After all of `load_empty`, which must come before the first append: loading appends.
         for driver in waiting:
             driver.start_loading()
 
@@ -79,17 +79,17 @@ class GroupPartitions:
             driver.stop()
 
     def close(self) -> None:
-        """After `stop`, when everything is written, refuse the requests that are still parked."""
+        """Refuse the requests that are still parked. Call `stop` before, and write everything."""
         for driver in self._drivers:
             driver.close()
         self._replies.flush()
 
     def snapshots(self) -> Iterable[PartitionSnapshot]:
-        """Return the state of every partition, without groups."""
+        """Return the state of every partition, without counting groups, members and offsets."""
         return [driver.snapshot() for driver in self._drivers]
 
     def counted(self) -> Slices[Iterable[PartitionSnapshot]]:
-        """Return the same with groups, members and offsets, counted in slices between requests."""
+        """Return the state of every partition; count groups, members and offsets in slices."""
         found, work = [], 0
         for driver in self._drivers:
             snapshot = driver.snapshot()
