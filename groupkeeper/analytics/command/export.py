@@ -16,9 +16,11 @@ from groupkeeper.analytics.command.request import Choice
 PrintedTables = dict[str, pa.Table]
 
 _TIMES: Final = {"groups": "last_change", "generations": "time", "offsets": "commit_time"}
+"""Table to the column that `since` applies to."""
 _ROWS: Final = 10_000
 """Maximum number of rows that are Python objects at a time."""
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+"""First characters of text that spreadsheets take for a formula."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -32,7 +34,9 @@ def chosen(choice: Choice, tables: PrintedTables) -> PrintedTables:
 
 
 def _since(tables: PrintedTables, since_ms: int) -> PrintedTables:
-    """Return groups that changed since then, their members, and later generations and commits."""
+    """Keep groups with a change or commit since then, their members, and later generations and
+    commits.
+    """
     later = {}
     for name, time in _TIMES.items():
         column = tables[name].column(time)
@@ -50,8 +54,8 @@ def rows_of(table: pa.Table, groups: pa.Array) -> pa.Table:
 
 
 def _of_busiest(tables: PrintedTables, top: int) -> PrintedTables:
-    """Keep the groups with the most generations, in that order, then by latest change. One
-    generation may have several rows.
+    """Keep the rows of the `top` groups with the most generations, then with the latest change, and
+    put `groups` in this order. A generation with several rows counts once.
     """
     reached = tables["generations"].filter(pc.greater(tables["generations"]["generation"], 0))
     counted = reached.group_by("group").aggregate([("generation", "count_distinct")])
@@ -106,7 +110,9 @@ def _json(value: object) -> str:
 
 
 def _cell(value: object) -> object:
-    """The value of a cell. Clients choose names, so text that looks like a formula is quoted."""
+    """Return the value of a cell. A quote is put before text that looks like a formula: names are
+    chosen by clients.
+    """
     if isinstance(value, str) and value.startswith(_FORMULA):
         return f"'{value}"
     return _json(value) if isinstance(value, bool | list) else value

@@ -42,7 +42,7 @@ NO_WHAT_IF: Final = "Nothing was replayed with other settings (table `what_if`).
 
 
 def render(tables: PageTables, about: ReportHeader) -> str:
-    """Return the page as HTML. For a missing or empty table, a line replaces its section."""
+    """Return the page as HTML. A section whose table is missing or empty is a line of text."""
     data = Data(tables, about.made)
     findings = findings_of(data)
     panels = Panels(data, findings)
@@ -78,9 +78,9 @@ def _figures(figures: Sequence[Figure]) -> Html | None:
 
 
 def check_report(path: Path, made: Path | None = None) -> Path:
-    """Return the path, with symbolic links resolved, to which a report for `path` is written.
-    Raises AnalyticsError, with one line, if it cannot be written. Call it before an analysis, which
-    will create the folder `made` and its parents.
+    """Return `path` with symbolic links resolved, if a report can be written there. Raises
+    AnalyticsError, with one line, otherwise. `made`: a folder that an analysis creates, with its
+    parents, before the report is written.
     """
     try:
         target = path.resolve()

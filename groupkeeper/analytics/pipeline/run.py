@@ -1,5 +1,5 @@
-"""Runs the stages of an analysis: a plan, the first stage per chunk, the second per log partition,
-and the printed tables.
+"""Runs an analysis: the first stage reads the chunks of a plan, the second folds the pieces of each
+log partition, and the results become the printed tables.
 """
 
 from collections import Counter, defaultdict
@@ -35,16 +35,18 @@ _ORDER: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The result: small tables, sorted, with `problems`; counts of records; and the end of reading
-    per topic. `folded` are the partitions whose rows and state were written; none of them has new
-    records unless `is_news`.
-    """
+    """The result of an analysis."""
 
     tables: dict[str, pa.Table]
+    """The printed tables by name, sorted."""
     counts: Counts
+    """Numbers of records."""
     ends: Mapping[str, Ends]
+    """The ends of reading, by topic."""
     folded: tuple[int, ...]
+    """Partitions whose rows and state were written."""
     is_news: bool
+    """Whether at least one of them has new records."""
 
     @property
     def records(self) -> int:
@@ -53,13 +55,13 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class Trunk:
-    """How to run an analysis: the engine, a folder for files between the stages that all processes
-    can reach, the destination of tables if wanted, and a progress callback.
-    """
+    """What an analysis runs on, and where its files go."""
 
     engine: Engine
     scratch: str
+    """Folder for files from one stage to the next. All processes of the engine need access."""
     output: Output | None = None
+    """Destination of the stored tables; None: only the printed tables are made."""
     progress: StageProgress = lambda stage, done, of: None
 
     def run(
@@ -70,9 +72,9 @@ class Trunk:
         names: Mapping[bytes, str] | None = None,
         data: Sequence[str] | None = None,
     ) -> Analysis:
-        """Read the plan; with `groups`, only their records. The plan of the event log is used only
-        if tables are wanted. `names` (topic id -> name) and `data` (data folders) default to those
-        of the plan.
+        """Run both stages. `groups`: read only their records; empty: all. `events`: the plan of the
+        event log, used only with an `output`. `names` (topic id -> name) and `data` (data folders)
+        default to those of the plan.
         """
         pieces, counts, ends = self._read(plan, groups)
         told: defaultdict[int, list[Split]] = defaultdict(list)

@@ -38,8 +38,8 @@ _HEADER: Final = 61
 _SMALLEST_OLD: Final = 26
 _SMALLEST_RECORD: Final = 7
 SCAN_LIMIT: Final = 1024**3
-"""Maximum number of bytes to checksum in search of the next batch: in damaged bytes any number of
-length fields may look like long batches."""
+"""Maximum number of bytes to checksum in search of the next batch: in damaged bytes, many positions
+may look like the start of a long batch."""
 
 
 def _crc_tables() -> Int64Array:
@@ -61,7 +61,7 @@ _CRC: Final = _crc_tables().astype(np.uint32)
 
 @inline
 def byte_at(buffer: ByteArray, pos: int) -> int:
-    """Return a byte. uint64 skips numba's test for negative indexes: eight calls are one load."""
+    """Return a byte. An index of uint64 needs no test for its sign: eight calls become one load."""
     return np.int64(buffer[np.uint64(pos)])  # type: ignore[return-value]  # numba's int64
 
 
@@ -110,7 +110,7 @@ def unsigned_varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]
 def varint_at(buffer: ByteArray, pos: int, end: int) -> tuple[int, int]:
     """Return a zig-zag encoded number (0, -1, 1, -2, ...) as `unsigned_varint_at` does."""
     raw, pos = unsigned_varint_at(buffer, pos, end)
-    # Not >> alone: the raw number of a ten-byte varint may use the sign bit.
+    # The mask clears copies of the sign bit, which the number of a ten-byte varint may use.
     return (raw >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(raw & 1), pos
 
 
@@ -265,7 +265,8 @@ def _is_unfinished(buffer: ByteArray, pos: int, end: int, first: int, until: int
 def walk(buffer: ByteArray, first: int, until: int, state: Int64Array, batches: Int64Array) -> int:
     """Fill the batch table from headers until it is full or the buffer ends. Returns the row count.
 
-    `state` holds the position to continue from, and the position of the next sound batch if known.
+    Offsets in the buffer are expected in [first, until). `state` holds the position to continue
+    from, and the position of the next sound batch if known.
     Rows with a PROBLEM have COUNT 0. Bytes that are not a batch are one row, up to the next sound
     batch.
     """
