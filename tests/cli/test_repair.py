@@ -86,7 +86,7 @@ def test_it_shows_what_is_readable_and_changes_nothing(damaged: Path, capsys: Ca
     assert code == 1
     assert snapshot(damaged) == before
     lines = out.splitlines()
-    assert lines[0] == f"{damaged}/{LOG} is refused by a start:"
+    assert lines[0] == f"A server does not open {damaged}/{LOG}:"
     assert re.search(rf"{LOG}/0+\.log: the batch at byte \d+ is damaged", lines[1])
     assert re.match(r"  readable  \d+ groups, 0 members, \d+ offsets \(in \d+ records\)$", lines[2])
     assert lines[3] == "  lost      up to 1 record"
@@ -170,8 +170,8 @@ def test_damage_to_the_catalog_and_to_the_format(directory: Path, capsys: Captur
     flip(directory / "format", 3)
     code, out = run(capsys, directory)
     assert code == 1
-    assert f"Refused by a start: {directory}/format is damaged" in out
-    assert "The catalog of topics is refused by a start:\n" in out
+    assert f"A server does not start: {directory}/format is damaged" in out
+    assert "A server does not open the catalog of topics:\n" in out
     assert "  cluster   the id is lost; a repair creates a new one\n" in out
     assert "topic orders with 1 partition or more\n" in out
     code, out = run(capsys, directory, "--write")

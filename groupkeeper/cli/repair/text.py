@@ -15,8 +15,8 @@ SHOWN: Final = 10
 def survey_lines(survey: Survey, most: int | None = None) -> Iterator[str]:
     """Yield the findings, and what a repair would do. `most`: maximum lines of a list."""
     if survey.format_damage:
-        yield f"Refused by a start: {survey.format_damage}"
-        yield "  repair    moves it away; the next start rewrites it"
+        yield f"A server does not start: {survey.format_damage}"
+        yield "  repair    moves the file away; the next start writes a new one"
     if survey.catalog is not None:
         yield from _catalog_lines(survey.catalog, most)
     for log in survey.logs:
@@ -28,7 +28,7 @@ def survey_lines(survey: Survey, most: int | None = None) -> Iterator[str]:
 
 
 def end_lines(survey: Survey, originals: str) -> Iterator[str]:
-    """Yield what was done, or what to do. `originals`: the folder with them, after a repair."""
+    """Yield what was done, or what to do. `originals`: their folder, or "" before a repair."""
     path = survey.target.path
     if originals:
         yield f"Repaired. The originals are in {originals}: remove it when no longer needed."
@@ -45,7 +45,7 @@ def _list(lines: Sequence[str], most: int | None, indent: str = " " * 12) -> Ite
 
 
 def _log_lines(data_dir: str, log: DamagedLog, most: int | None) -> Iterator[str]:
-    yield f"{data_dir}/{log.name} is refused by a start:"
+    yield f"A server does not open {data_dir}/{log.name}:"
     yield f"  {log.refused}"
     if log.beyond_repair:
         yield f"  beyond repair: {log.beyond_repair}"
@@ -82,14 +82,14 @@ def _amount(losses: Sequence[Loss], what: str) -> str:
 
 def _catalog_lines(catalog: DamagedCatalog, most: int | None) -> Iterator[str]:
     left = catalog.left
-    yield "The catalog of topics is refused by a start:"
+    yield "A server does not open the catalog of topics:"
     yield f"  {catalog.refused}"
     yield f"  readable  {count(len(left.topics()), 'topic')}, from both copies together"
     yield f"  cluster   {left.cluster_id or 'the id is lost; a repair creates a new one'}"
     yield f"  lost      {_amount(left.losses, 'change')}"
     yield from _list([loss.what for loss in left.losses], most)
     if catalog.from_folders:
-        yield "  folders   topics known by folders only; a repair recreates them, with defaults:"
+        yield "  folders   topics that only have folders; a repair recreates them, with defaults:"
         lines = [
             f"topic {name} with {count(partitions, 'partition')} or more"
             for name, partitions in catalog.from_folders.items()
