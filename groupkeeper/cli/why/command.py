@@ -36,8 +36,9 @@ LAST: Final = 10
 """Default number of rounds to show."""
 SWITCHED_OFF: Final = "events are switched off: start the server with group.events.enabled=true"
 UNDER_WAY_WAIT_MS: Final = 500
+"""Long-poll timeout of requests for new events while a round is in progress."""
 IDLE_WAIT_MS: Final = 2_000
-"""Long-poll timeout of requests for new events, while a round is in progress and while none is."""
+"""Long-poll timeout of requests for new events while no round is in progress."""
 
 
 @click.command(short_help="Show why a group rebalanced, and what to change.")
@@ -54,7 +55,7 @@ IDLE_WAIT_MS: Final = 2_000
     metavar="T",
     help="From a time on, in UTC: 3h, 45m, 2d, 03:00, 2026-11-22T03:00.",
 )
-@click.option("--watch", is_flag=True, help="Keep running: print each rebalance when over.")
+@click.option("--watch", is_flag=True, help="Keep running: print each rebalance when it ends.")
 @address_option(
     "http",
     None,
@@ -140,7 +141,7 @@ class _Report:
     async def _tell_nothing(
         self, log: "EventTopicReader | None", told: ReadEntries, since: int | None
     ) -> "GroupDescription":
-        """Explain why there is nothing to show; without `log` the cluster has no topic of events.
+        """Explain why no rebalances are shown. `log`: None if the cluster has no topic of events.
         Raises CommandRefused for a missing group.
         """
         group = await self._described()
@@ -154,7 +155,7 @@ class _Report:
         elif log is None and self._events_enabled() is None:
             remark(
                 f"this cluster has no topic {TOPIC}: only Groupkeeper stores why groups rebalance; "
-                "this is all there is"
+                "state and members are all that is known"
             )
         elif log is not None and log.unreadable and not log.readable:
             remark(f"the topic {TOPIC} was not written by Groupkeeper: {log.first_error}")
@@ -165,13 +166,13 @@ class _Report:
         return group
 
     def _events_enabled(self) -> str | None:
-        """Return None for a server without this setting."""
+        """Return the value of the setting; None for a server without it."""
         return self._settings.get(EVENTS_ENABLED)
 
     # -- the present -----------------------------------------------------------------------------
 
     async def _tell_now(self) -> None:
-        """Print the live state, or if the HTTP port does not have it, that of DescribeGroups."""
+        """Print the live state from the HTTP port, or else the state from DescribeGroups."""
         if self._http != "off":
             given = None if isinstance(self._http, str) else self._http
             try:
@@ -179,7 +180,7 @@ class _Report:
                 view = await self._views.view()
             except NoLiveView as problem:
                 self._views = None
-                remark(f"{problem}: awaited members are unknown; set the port with --http")
+                remark(f"{problem}: missing members are not shown; set the port with --http")
             else:
                 if view is not None:
                     self._printer.live(view)

@@ -91,7 +91,7 @@ def described_text(group: "GroupDescription") -> str:
 
 
 def described_json(group: "GroupDescription") -> dict[str, Any]:
-    """Return the same as JSON."""
+    """Describe a group from DescribeGroups, as JSON."""
     members = [_who(each) | {"assignment": each.assignment} for each in group.members]
     return {
         "kind": "described",
