@@ -286,10 +286,10 @@ class FileThreads(FileJobs):
             self._loop.remove_reader(thread.told)
 
     async def close(self) -> None:
-        # A job that ends may start others, and those that wait in the queue follow.
+        # A job that ends may start others, and the jobs in the queue follow.
         while jobs := [thread.job for thread in self._threads if thread.job is not None]:
             for job in jobs:
-                with suppress(Exception):  # reported to those that wait for the job
+                with suppress(Exception):  # reported to the tasks that wait for the job
                     await job.wait()
         self._end()
 

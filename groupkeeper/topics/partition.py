@@ -206,7 +206,7 @@ class TopicPartition:
         return stored
 
     def read_cached(self, offset: int, max_bytes: int, *, at_least_one: bool) -> bytes | None:
-        """Do the same as `read`, from memory only, without blocking. Raises NotCached, even where
+        """Read as `read` does, but from memory only, without blocking. Raises NotCached, even where
         `read` fails: closing the log needs the disk.
         """
         log = self.log

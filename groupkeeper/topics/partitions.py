@@ -229,7 +229,7 @@ class TopicPartitions:
 
 
 def unknown_folders(names: Iterable[str], topics: Iterable[Topic]) -> list[str]:
-    """Return those of some partition folders that belong to no topic."""
+    """Return the names of partition folders that belong to no topic."""
     counts = {topic.name: topic.partition_count for topic in topics}
     parted = ((name, *name.rpartition("-")[::2]) for name in names)
     return [name for name, topic, index in parted if int(index) >= counts.get(topic, 0)]

@@ -90,7 +90,7 @@ class RecordDeletion:
     def expiring(
         self, places: Sequence[TopicAndIndex], limits_of: LimitsOf
     ) -> Awaitable[Sequence[TopicAndIndex]]:
-        """Return those of some logs that may have something to delete."""
+        """Return the places of logs that may have expired segments."""
         return self._worker(
             lambda: [place for place in places if self._may_expire(*place, limits_of)]
         )

@@ -2,14 +2,15 @@
 
 Theory of operation. A pass goes through the partitions of all topics with cleanup.policy `delete`.
 The worker examines some at a time: the segments of open logs, and the folders of closed logs. A
-closed log is opened only if its folder promises something to delete, one log at a time, and closed
-afterwards: a server with many partitions has no more logs open than its clients use. A topic's
+closed log is opened only if its folder shows that segments may be too old or too many. It is closed
+again before the next one is opened: a pass over many partitions needs one more open log. A topic's
 limits are read before each deletion, so changes by an operator during a pass take effect.
 
-The logs of events also have a joint limit, for which the oldest segments among them are deleted.
+The logs of events also have a joint limit. Beyond it, the oldest segments of the largest logs are
+deleted.
 
 storage/log/retention.py decides what is kept; record_deletion.py deletes. The first pass begins a
-whole interval after the start, so that there is time to change a topic's configs.
+whole interval after the start, so that an operator can change a topic's configs before.
 
 Source: Kafka's `LogManager.cleanupLogs`.
 """
@@ -34,7 +35,7 @@ from groupkeeper.turns import Turns
 
 
 class RetentionListener:
-    """Receives the results of retention, for the log. This one ignores them."""
+    """Receives the results of retention, to log them. This class ignores them."""
 
     def deleted(self, what: SegmentsDeleted) -> None:
         """Called when segments of a partition were deleted."""
@@ -64,7 +65,7 @@ class Retention:
         self._event_bytes = -1
         self._stopping = False
         self._is_waiting = False
-        """Whether no pass is running."""
+        """Whether the task waits for the next pass to be due."""
         self._wake = asyncio.Event()
         """Set when a pass is due, and by `stop`."""
         self._pass_over = asyncio.Event()
@@ -75,8 +76,8 @@ class Retention:
         """Total since the start."""
 
     def start(self, clock: Clock, interval_ms: int, *, event_bytes: int = -1) -> None:
-        """Begin the first pass after an interval of the clock. `event_bytes`: maximum bytes of all
-        logs of events together; negative: no limit.
+        """Begin the passes, the first one after an interval of the clock. `event_bytes`: maximum
+        bytes of all logs of events together; negative: no limit.
         """
         self._event_bytes = event_bytes
         self._began_ms, self._interval_ms = clock.now(), interval_ms
@@ -89,13 +90,13 @@ class Retention:
         self._pass_over.set()
 
     async def close(self) -> None:
-        """`stop`, and wait for the current deletion."""
+        """Call `stop`, and wait for the current deletion."""
         self.stop()
         if self._task is not None:
             await self._task
 
     async def caught_up(self, now_ms: int) -> None:
-        """Wait for a pass after the clock was moved, if none began within the last interval."""
+        """Wait, after the clock was moved to `now_ms`, until no pass is due."""
         while now_ms - self._began_ms >= self._interval_ms and not self._stopping:
             if self._is_waiting:
                 self._wake.set()
@@ -111,7 +112,7 @@ class Retention:
                 self._listener.failed(error)
             due_ms = clock.now() + self._interval_ms
             self._pass_over.set()
-            self._pass_over.clear()  # those that waited continue nevertheless
+            self._pass_over.clear()  # `set` has released all waiting tasks
 
     async def _is_due(self, clock: Clock, due_ms: int) -> bool:
         """Wait until that time; False as soon as `stop` is called."""
@@ -126,7 +127,7 @@ class Retention:
         return not self._stopping
 
     async def check(self) -> None:
-        """Do one pass; not concurrently."""
+        """Do one pass. Not for concurrent calls."""
         async for topic, index in self._expiring():
             await self._delete(topic, index, self._limits_of)
         if self._event_bytes >= 0:
@@ -139,8 +140,8 @@ class Retention:
             self._listener.deleted(deleted)
 
     async def _check_events(self, topic: Topic) -> None:
-        """Delete the oldest segments among the logs of events while these are too large together.
-        Closed logs are left alone, and not counted.
+        """Delete the oldest segments of the largest logs of events, until all together are within
+        their limit. Closed logs are not counted, and stay as they are.
         """
         logs = {
             index: log

@@ -22,7 +22,7 @@ _Found = tuple[int, int]
 """Offset of a record and its epoch milliseconds."""
 
 Promise = tuple[Batch, bytes]
-"""A batch whose header promises a record, and its bytes."""
+"""A batch whose header says that a record has the wanted timestamp, and its bytes."""
 
 _Promising = Iterator[tuple[Segment, Batch] | None]
 """Yields such batches, and None after a millisecond of work."""
@@ -33,7 +33,7 @@ _Scan = Callable[[Iterator[_Found]], Slices[R]]
 """Searches the records of one batch."""
 
 FALSE_PROMISES: Final = 3
-"""Number of batches without the promised record that ends a lookup."""
+"""A lookup ends at this number of batches without the record that their headers state."""
 
 RECORDS_MOST: Final = 1_000_000
 """Maximum number of records read by one lookup: as many as a batch of one mebibyte can decompress
@@ -53,7 +53,7 @@ class TimeLookup:
         self._jobs = jobs
 
     async def first(self, log: Log, timestamp_ms: int) -> _Found | None:
-        """Return the first record that is not older, or None."""
+        """Return the first record with this timestamp or a later one, or None."""
         return await _from_start(log, lambda start: self._first(log, start, timestamp_ms))
 
     async def newest(self, log: Log) -> _Found | None:
