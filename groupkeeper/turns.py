@@ -1,8 +1,8 @@
-"""Run queues of the event loop: long work is split into slices, and alternates with other work.
+"""Run queues of the event loop: long work is split into slices, which alternate with other work.
 
 A *slice* is at most about a millisecond of work, up to a bare `yield` of a generator. A *turn* is
-as many slices as fit into `TURN_S`. Work that needs more is queued for another turn, behind work
-that has not had its first turn.
+as many slices as fit into `TURN_S`. First turns have a queue of their own: work that needs more
+than one gets its later turns from a second queue, one in each iteration of the loop.
 """
 
 import asyncio
@@ -22,7 +22,8 @@ TURN_S: Final = 0.003
 most 5 ms."""
 
 FIRST_S: Final = 0.0015
-"""Time in seconds during which one callback starts first turns. The last one may take `TURN_S`."""
+"""Time in seconds during which one callback starts first turns. The last turn that it starts may
+take `TURN_S`."""
 
 PACED_TURN_S: Final = 0.002
 """Maximum turn length of `PacedTurns`, in seconds."""
@@ -66,8 +67,8 @@ class Turns:
 
     def __init__(self) -> None:
         self.until: float = inf
-        """Loop time after which this iteration starts nothing new; set by `server/loop.py`, else
-        infinite."""
+        """Loop time after which this iteration starts no more work. Set by `server/loop.py`, and
+        infinite without it."""
         self.members: set[int] = set()
         """Sockets (file descriptors) of clients that send heartbeats; read first under load."""
         self.bulk: set[int] = set()

@@ -17,9 +17,10 @@ from groupkeeper.turns import ITERATION_S, Turns
 MEMBERS: Final = 512
 """Sockets of members that are read in one iteration of the loop: a heartbeat takes microseconds."""
 OTHERS: Final = 192
-"""The same for clients that send no heartbeats."""
+"""Sockets of clients without heartbeats that are read in one iteration."""
 FEW_EVENTS: Final = 64
-"""The same for clients that are sending a long request. So few events are not sorted at all."""
+"""Sockets of clients with a long request that are read in one iteration. If no more events than
+this are ready, all are handled, unsorted."""
 
 _ACCEPT_FAILED: Final = "socket.accept() out of system resource"
 
