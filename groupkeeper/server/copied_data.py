@@ -1,8 +1,8 @@
 """Derives settings from data copied from a broker: its partition count and newest leader epoch.
 
-The number of partitions of `__consumer_offsets` is determined only if neither the format file nor a
-journal has it: the folders were copied from a broker, or the rest of the directory is lost. Group
-id and number determine a group's partition, so the groups in the folders rule out wrong numbers.
+The number of partitions of `__consumer_offsets` is derived only if neither the format file nor a
+journal has it: the folders were copied from a broker, or the rest of the directory is lost. A wrong
+number would put groups into other partitions than the folders in which they are.
 
 A broker's partitions get a new leader epoch with every restart. Clients remember the newest one of
 each partition, from commits and from records, and wait as long as Metadata has an older one. So the
@@ -30,7 +30,7 @@ from groupkeeper.storage.log.window import Window
 from groupkeeper.storage.recovery.opening import NO_END
 
 SAMPLE_BYTES: Final = 256 * 1024
-"""Bytes read of each segment: a wrong number fits few groups."""
+"""Bytes read of each segment. A wrong number is right for few groups, so some are enough."""
 
 KEY: Final = "offsets.topic.num.partitions"
 
@@ -50,9 +50,9 @@ class OffsetsFolders:
         self._leases = max(leases, default=-1) + 1
 
     def partition_count(self, asked: int, *, given: bool) -> int:
-        """Return the number of partitions. `asked` is the setting; `given`: it is not the default.
+        """Return the number of partitions. `asked`: the setting; `given`: an operator has set it.
 
-        Raises StorageError if the folders were made with another number, or it is unknown.
+        Raises StorageError if the folders contradict an operator, or give no number.
         """
         if given and self._fits(asked):
             return asked
@@ -66,7 +66,7 @@ class OffsetsFolders:
         if found is None:
             raise StorageError(
                 f"{self._data_dir} has folders of __consumer_offsets, with an "
-                f"unknown number of partitions: set {KEY} to it, at least {self._least}"
+                f"unknown number of partitions: set {KEY} to the right one, at least {self._least}"
             )
         return found
 
@@ -75,7 +75,7 @@ class OffsetsFolders:
         yield self._leases
         if self._groups:
             yield asked
-        if self._indexes == list(range(self._least)):  # all folders of a broker
+        if self._indexes == list(range(self._least)):  # no folder is missing
             yield self._least
         if not self._groups:  # then every number fits
             yield asked
@@ -117,7 +117,7 @@ _VALUE: Final = Struct(">hqi")
 
 
 def newest_epoch_of_logs(files: Files, folders: Iterable[str]) -> int:
-    """Return the newest epoch in which a log of these folders was written; -1 without any."""
+    """Return the newest leader epoch in the logs of these folders; -1 if none has one."""
     newest = -1
     for folder in folders:
         epochs = EpochFile(files, folder)
@@ -127,9 +127,10 @@ def newest_epoch_of_logs(files: Files, folders: Iterable[str]) -> int:
 
 
 def newest_epoch_of_commits(files: Files, folders: Iterable[str]) -> int:
-    """Return the newest epoch of a committed offset in these folders of the group topic, or -1.
+    """Return the newest leader epoch of a committed offset in these folders of the offsets topic;
+    -1 if none has one.
 
-    Reads everything up to any damage, which opening the log will handle.
+    Reads each segment up to its first damage, which opening the log will report.
     """
     newest = -1
     for folder in folders:
