@@ -20,8 +20,8 @@ READ_BYTES: Final = 256 * 1024
 
 KNOWN_BYTES: Final = 256
 KNOWN: Final = 2_000
-"""Number of parsed assignments to cache, if they have at most `KNOWN_BYTES`. Most rebalances leave
-most members' assignments unchanged, and members wait while assignments are parsed."""
+"""Number of parsed assignments to cache, each of at most `KNOWN_BYTES`. Most rebalances change few
+assignments, and members wait while assignments are parsed."""
 
 COOPERATIVE = "cooperative"
 """Part of the name of protocols whose members keep their partitions while they rejoin (KIP-429)."""
@@ -38,13 +38,14 @@ def assigned_of(fact: RebalanceCompleted) -> dict[str, Assigned] | None:
 def moves(
     fact: RebalanceCompleted, assigned: Mapping[str, Assigned] | None
 ) -> tuple[int | None, int | None]:
-    """Return how many partitions moved to another member, and the longest standstill of one in ms.
+    """Return how many partitions moved to another member, and the longest standstill in ms.
 
-    None and None if one of the plans is unknown, if there was no earlier plan, and for the first
-    plan of a cooperative rebalance, which takes partitions away that the next one assigns.
+    None and None if the plan or the previous one is unknown or not readable, and for a plan of a
+    cooperative protocol that only takes partitions away: the next plan assigns them.
 
-    A partition stands still from its member's JoinGroup on, or from the start if the member did not
-    join; with a cooperative protocol only if it moves. The duration is approximate.
+    A partition stands still from the JoinGroup of its previous member to the end of the rebalance;
+    from the start, if that member did not join. With a cooperative protocol, only partitions that
+    move stand still. The duration is approximate.
     """
     size = sum(map(len, fact.previous.values()))
     if assigned is None or not 0 < size <= READ_BYTES:

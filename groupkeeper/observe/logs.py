@@ -118,7 +118,7 @@ class _Lines(logging.Handler):
                 self.add_item(line._replace(event=cut(event), fields=kept))
 
     def add_line(self, line: Line) -> None:
-        """Do the same for a finished line."""
+        """Queue a finished line unless its cause is limited or the queue is full."""
         with self._adding:
             if self._has_room(line.level, line.event, str(line.fields["logger"])):
                 self.add_item(line)
