@@ -32,11 +32,11 @@ BY_ID_SINCE: Final = 13
 """From this version on, topics are given by id (KIP-516)."""
 
 Run = list[tuple[ProduceRequest, PendingAppend, ReplyTo]]
-"""Requests that are appended together, and the reply tokens of their answers."""
+"""Requests that are appended together, with their appends and reply tokens."""
 
 
 class PlainProduce:
-    """Finds the requests that need nothing but an append."""
+    """Handles the requests that need nothing but an append."""
 
     def __init__(self, topics: Topics) -> None:
         self._partitions = topics.partitions
@@ -50,7 +50,7 @@ class PlainProduce:
     def handle_run(
         self, asked: Iterable[tuple[ProduceRequest, Caller, ReplyTo]]
     ) -> list[Response | None]:
-        """Append the batches in one job: see `ProduceRun`."""
+        """Append the batches of the first requests together. Implements `ProduceRun`."""
         appends, run = Appends(), Run()
         for request, caller, reply_to in asked:
             append = self.append_of(request, caller.api_version, appends)
@@ -65,7 +65,7 @@ class PlainProduce:
         return [None] * len(run)
 
     async def _answer_run(self, appends: Appends, run: Run) -> Response:
-        """Answer as `_answer` does, when the appends are done."""
+        """Wait for the appends, then answer as `_answer` does."""
         await appends.wait()
         return _answer([self.response_of(request, append) for request, append, _ in run], run)
 
@@ -76,7 +76,7 @@ class PlainProduce:
     def append_of(
         self, request: ProduceRequest, api_version: int, appends: Appends
     ) -> PendingAppend | None:
-        """Return the append of the only batch, checked; None if produce.py has to handle it."""
+        """Check the only batch and return its append; None if produce.py handles the request."""
         if not _has_one(request, api_version):
             return None
         topic = request.topic_data[0]
@@ -123,7 +123,7 @@ def _has_one(request: ProduceRequest, api_version: int) -> bool:
 
 
 def _fail_run(run: Run) -> Response:
-    """Answer as `_answer` does, after a bug, which has come before any answer."""
+    """Answer all requests with an error, after a bug that kept all of them from an answer."""
     return _answer([failed_response(request) for request, _, _ in run], run)
 
 

@@ -40,7 +40,7 @@ NOT_YET: Final = frozenset(
 
 
 _CONNECTIONS_PREPARE: Final = hasattr(Request, "prepare")
-"""Whether connections call `Request.prepare` to choose a version, as since aiokafka 0.13."""
+"""Whether aiokafka's connections choose versions by `Request.prepare`: from 0.13 on."""
 _CODES: Final = frozenset(ErrorCode)
 _AIOKAFKA_ERRORS: Final = {
     IncompatibleBrokerVersion: ErrorCode.UNSUPPORTED_VERSION,

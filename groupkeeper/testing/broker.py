@@ -95,7 +95,7 @@ class Broker(BrokerSight):
 
     def reset(self) -> None:
         """Delete everything except the initial topics, which are empty again. Connections are
-        aborted, port and cluster id stay, and the clock is the machine's again.
+        aborted, port and cluster id stay, and the clock shows the machine's time again.
 
         Raises RequestFailed if the broker has a data directory.
         """
@@ -115,8 +115,8 @@ class Broker(BrokerSight):
         and rebalance timeouts, offset expiry, retention.
 
         Live members (open connection, recent heartbeats) stay in their groups as if they had
-        continued to send heartbeats. Exceptions are the members in `silent`, by member, instance or
-        client id, or with `all` every member. Each time a group needs requests of live members, the
+        continued to send heartbeats, except those in `silent` (member, instance or client ids), or
+        all members with `all`. Whenever a group waits for requests of live members, the
         clock stops for up to `timeout` real seconds. If the broker is down, only its clock moves.
 
         In a coroutine, await `broker.aio.advance` instead: this call blocks the event loop, and the
