@@ -4,10 +4,10 @@
 
 A room is an import root, or a package or module directly in it, with the packages below that, as in
 the import contracts; a `__main__` module is a room by itself, because it starts what lies above its
-folder. An arrow leads from a room to a room
-that it imports; its figure counts the imports, one for each module and imported module. A room's
-floor is one above the highest room that it imports. A cycle is broken at its arrow with the fewest
-imports, which is printed as leading upwards.
+folder. An arrow leads from a room to a room that it imports, not for types only; its figure counts
+the imports, one for each module and imported module. A room's floor is one above the highest room
+that it imports. A cycle is broken at its arrow with the fewest imports, which is printed as leading
+upwards.
 
 TREE is another checkout, this one unless given; PACKAGE its import roots, `groupkeeper` unless
 given. The exit code is 1 if there is a cycle between rooms or between modules.
@@ -58,7 +58,7 @@ class Tree:
         self._root = root.resolve()
         sys.path.insert(0, str(self._root))
         try:
-            graph = grimp.build_graph(*packages, cache_dir=None)
+            graph = grimp.build_graph(*packages, cache_dir=None, exclude_type_checking_imports=True)
         finally:
             sys.path.remove(str(self._root))
         self.files = {module: self._file(module) for module in graph.modules}
