@@ -1,7 +1,6 @@
 """One connection: cutting, order, back-pressure, and what ends it."""
 
 import asyncio
-from collections.abc import Callable
 from itertools import cycle
 from typing import Any
 from unittest.mock import Mock
@@ -16,9 +15,7 @@ from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroup
 from groupkeeper.protocol.messages.produce import ProduceRequest
 from tests.support.fake_socket import API_VERSIONS, HEARTBEAT, JOIN, LIMIT, PRODUCE, Bench
 from tests.support.requests import join_request, leave_request
-from tests.support.served import Served, settle
-
-Lines = Callable[[], list[dict[str, Any]]]
+from tests.support.served import Lines, Served, settle
 
 
 @pytest.fixture

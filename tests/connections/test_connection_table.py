@@ -1,8 +1,6 @@
 """Limits of the number of connections, and which ones are closed. Time is an argument."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -19,8 +17,7 @@ from groupkeeper.connections.inbox import HELD_BYTES
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from tests.support.fake_socket import HEARTBEAT, PRODUCE, Bench, FakeSocket
-
-Lines = Callable[[], list[dict[str, Any]]]
+from tests.support.served import Lines
 
 
 @pytest.fixture

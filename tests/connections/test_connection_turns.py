@@ -4,7 +4,6 @@ The clock stands still unless a handler takes time, so what fits into a turn is 
 """
 
 import asyncio
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -42,12 +41,11 @@ from groupkeeper.protocol.messages.produce import ProduceRequest
 from groupkeeper.protocol.registry import response_encoder
 from groupkeeper.turns import TURN_S, Slices
 from tests.support.fake_socket import HEARTBEAT, LIMIT, PRODUCE, Bench
+from tests.support.served import Lines
 
 MEMBER = Member("m", None, "", "", 10_000, 10_000, [])
 
 FETCH, DESCRIBE, DELETE = ApiKey.FETCH, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS
-
-Lines = Callable[[], list[dict[str, Any]]]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from groupkeeper.groups.deadline_alarm import LATE_MS
 from tests.support.process import Process
 from tests.support.requests import heartbeat, join_request, sync_request
-from tests.support.served import Served, settle
+from tests.support.served import Serve, Served, settle
 from tests.support.wire import Address, connect
 
 MEMBERS = 700
@@ -74,7 +74,7 @@ def test_members_that_beat_survive_a_stopped_process(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def late(serve: Callable[..., Served]) -> Served:
+def late(serve: Serve) -> Served:
     return serve("offsets.topic.num.partitions=1")
 
 

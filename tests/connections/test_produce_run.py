@@ -1,7 +1,7 @@
 """Produce requests that come together are handled in one go, and answered in their order."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 from unittest.mock import Mock
@@ -19,8 +19,8 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from tests.support.fake_socket import PRODUCE, Bench
+from tests.support.served import Lines
 
-Lines = Callable[[], list[dict[str, Any]]]
 Asked = Iterable[tuple[ProduceRequest, Caller, ReplyTo]]
 
 

@@ -1,7 +1,7 @@
 """Every API answers a request that is too long, in every version: at its top, or in each row."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from unittest.mock import Mock
 
@@ -34,6 +34,7 @@ from groupkeeper.turns import Slices
 from tests.support.fake_socket import HEARTBEAT, Bench
 from tests.support.messages import random_message
 from tests.support.oracle import oracle_body
+from tests.support.served import Lines
 from tests.support.slices import counted, whole
 
 FAILED = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -41,8 +42,6 @@ MOST = 10_000
 SERVED = [row.key for row in TABLE if row.key is not ApiKey.PRODUCE]
 NAMES = ("name", "topic", "group_id", "key", "transactional_id", "resource_name")
 NUMBERS = ("partition_index", "partition")
-
-Lines = Callable[[], list[dict[str, Any]]]
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """One partition that cannot be loaded takes nothing of the others with it."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,9 +22,8 @@ from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequ
 from groupkeeper.protocol.placement import STATUS_HINT, partition_of
 from groupkeeper.topics.names import GROUP_TOPIC
 from tests.support.requests import commit_request, fetch_request, heartbeat
-from tests.support.served import Client, Served, groups_apart
+from tests.support.served import Client, Lines, Serve, Served, groups_apart
 
-Lines = Callable[[], list[dict[str, Any]]]
 PARTITIONS = 4
 BAD, GOOD, *OTHERS = groups_apart(PARTITIONS, PARTITIONS)
 """Group ids, each in a partition of its own; that of the first one gets damaged."""
@@ -245,8 +243,7 @@ def test_its_offsets_go_when_the_partition_is_back(damaged: Served, lines: Lines
     assert (client.fetched(BAD), client.fetched(GOOD)) == ({}, {("orders", 0): 9})
     assert client.commit(7, BAD) == 0
     for _ in range(2):
-        damaged.cut_power("lose")
-        damaged.settled()
+        damaged.recover("lose")
         client = damaged.client()
         assert client.fetched(BAD) == {("orders", 0): 7}
         assert client.fetched(GOOD) == {("orders", 0): 9}
@@ -266,8 +263,7 @@ def test_its_offsets_go_after_any_number_of_starts(damaged: Served) -> None:
     client = damaged.client()
     assert (client.fetched(BAD), client.fetched(GOOD)) == ({}, {("orders", 0): 9})
     assert client.commit(7, BAD) == 0
-    damaged.restart()
-    damaged.settled()
+    damaged.recover()
     assert damaged.client().fetched(BAD) == {("orders", 0): 7}
 
 
@@ -295,8 +291,7 @@ def test_a_partition_whose_folder_was_removed_owes_nothing(damaged: Served) -> N
     damaged.start()
     damaged.settled()
     assert damaged.client().commit(7, BAD) == 0
-    damaged.restart()
-    damaged.settled()
+    damaged.recover()
     assert damaged.client().fetched(BAD) == {("orders", 0): 7}
 
 
@@ -309,8 +304,7 @@ def test_a_topic_deleted_twice_is_forgotten_once(damaged: Served) -> None:
     assert damaged.client().fetched(BAD) == {}
     assert create(damaged.client()) == 0
     assert damaged.client().commit(7, BAD) == 0
-    damaged.restart()
-    damaged.settled()
+    damaged.recover()
     assert damaged.client().fetched(BAD) == {("orders", 0): 7}
 
 
@@ -329,7 +323,7 @@ def test_beyond_the_limit_a_deletion_waits_for_the_partition(
 
 @pytest.mark.parametrize("mode", ["lose", "tear"])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_crashes_at_any_disk_call_of_the_deletion(serve: Callable[..., Served], mode: str) -> None:
+def test_crashes_at_any_disk_call_of_the_deletion(serve: Serve, mode: str) -> None:
     """With the topic all its offsets are there, and without it none."""
     outcomes = set()
     for at in range(1, 60):
@@ -386,16 +380,13 @@ def crashed_on_its_way_back(served: Served, at: int) -> tuple[bool, bool]:
 
 @pytest.mark.parametrize("mode", ["lose", "keep", "tear"])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_crashes_at_any_disk_call_while_it_comes_back(
-    serve: Callable[..., Served], mode: str
-) -> None:
+def test_crashes_at_any_disk_call_while_it_comes_back(serve: Serve, mode: str) -> None:
     """No old offset is seen once the new topic is there, and no new one is forgotten."""
     new = {("orders", 0): 7}
     for at in range(1, 60):
         served = serve(f"offsets.topic.num.partitions={PARTITIONS}")
         committed, came_back = crashed_on_its_way_back(served, at)
-        served.cut_power(mode)
-        served.settled()
+        served.recover(mode)
         client = served.client()
         assert client.fetched(BAD) in ([new] if committed else [{}, new]), at
         assert client.fetched(GOOD) == {("orders", 0): 9}, at
@@ -404,7 +395,7 @@ def test_crashes_at_any_disk_call_while_it_comes_back(
     assert came_back and at > 5
 
 
-def test_a_partition_that_comes_back_during_the_deletion(serve: Callable[..., Served]) -> None:
+def test_a_partition_that_comes_back_during_the_deletion(serve: Serve) -> None:
     """Just before, at the same time, and just after; the next try comes after 100 ms."""
     put_off = set()
     for step in range(24):
@@ -421,7 +412,6 @@ def test_a_partition_that_comes_back_during_the_deletion(serve: Callable[..., Se
         served.settled()
         assert served.client().fetched(BAD) == {}
         assert served.client().commit(7, BAD) == 0
-        served.restart()
-        served.settled()
+        served.recover()
         assert served.client().fetched(BAD) == {("orders", 0): 7}
     assert put_off == {True, False}

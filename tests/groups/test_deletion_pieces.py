@@ -5,8 +5,6 @@ again; nothing else is missing. A topic's offsets are all there with the topic, 
 it.
 """
 
-from collections.abc import Callable
-
 import pytest
 
 from groupkeeper.protocol.errors import ErrorCode
@@ -17,9 +15,8 @@ from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.protocol.record_batch import iter_batches
 from tests.support.requests import Places, commit_request
-from tests.support.served import Client, Served
+from tests.support.served import Client, Serve, Served
 
-Serve = Callable[..., Served]
 MODES = ["lose", "keep", "tear"]
 MOST_BYTES = 12_000
 HUGE: Places = {("huge", n): n for n in range(120)}
@@ -57,8 +54,7 @@ def crashed(served: Served, at: int, mode: str, version: int, request: Message) 
     served.until(lambda: bool(client.frames) or served.disk.dead)
     answered = bool(client.frames)
     served.disk.crash_at = None
-    served.cut_power(mode)
-    served.settled()
+    served.recover(mode)
     return answered
 
 
@@ -92,8 +88,7 @@ def test_a_crash_between_the_pieces_of_a_group(serve: Serve, mode: str) -> None:
             break
         assert again == (0 if left else ErrorCode.GROUP_ID_NOT_FOUND), at
         assert client.fetched("huge") == {}
-        served.restart()
-        served.settled()
+        served.recover()
         assert served.client().fetched("huge") == {}
         assert served.client().fetched("other") == OTHER
     assert answered and {0, len(HUGE)} < sizes and len(sizes) >= PIECES

@@ -34,7 +34,7 @@ from tests.support.requests import (
     offset_delete_request,
     sync_request,
 )
-from tests.support.served import Client, Lines, Served, groups_apart, settle
+from tests.support.served import Client, Lines, Serve, Served, groups_apart, settle
 from tests.support.slices import whole
 
 PARTITIONS = 4
@@ -94,23 +94,20 @@ def test_after_loading_everything_is_as_before(served: Served) -> None:
     client = served.client()
     member_id, generation = settle(client)
     assert client.commit(7, member_id=member_id, generation=generation) == 0
-    served.restart()
-    served.settled()
+    served.recover()
     client = served.client()
     assert client.beat(member_id, generation) == 0
     assert client.fetched() == {("orders", 0): 7}
     assert client.sync(member_id, generation).assignment == b"plan"
 
 
-def test_a_partition_without_a_log_serves_at_once(serve: Callable[..., Served]) -> None:
+def test_a_partition_without_a_log_serves_at_once(serve: Serve) -> None:
     served = serve()
     assert set(served.states()) == {"active"}
     assert served.server.metrics.replay_seconds.count() == len(served.server.group_partitions) == 50
 
 
-def test_a_first_start_syncs_no_more_for_many_partitions_than_for_one(
-    serve: Callable[..., Served],
-) -> None:
+def test_a_first_start_syncs_no_more_for_many_partitions_than_for_one(serve: Serve) -> None:
     many, one = serve(), serve("offsets.topic.num.partitions=1")
     syncs = [sum("sync" in line for line in each.disk.trace) for each in (many, one)]
     assert syncs[0] == syncs[1]
@@ -119,8 +116,7 @@ def test_a_first_start_syncs_no_more_for_many_partitions_than_for_one(
 def test_every_start_writes_under_a_higher_epoch(served: Served) -> None:
     epochs = []
     for _ in range(3):
-        served.restart()
-        served.settled()
+        served.recover()
         served.client().commit(1)
         epochs.append(served.log().last_epoch)
     assert epochs == sorted(set(epochs))
@@ -143,8 +139,7 @@ def test_members_go_on_when_the_gap_is_shorter_than_their_session(served: Served
 
 def test_a_static_member_gets_its_place_back_after_a_restart(served: Served) -> None:
     settle(served.client(), group_instance_id="one")
-    served.restart()
-    served.settled()
+    served.recover()
     client = served.client()
     joined = client.join(group_instance_id="one")
     assert (joined.error_code, joined.generation_id) == (0, 1)
@@ -472,7 +467,7 @@ def test_a_deadline_is_kept_to_the_millisecond(served: Served) -> None:
     assert served.members() == 0
 
 
-def test_an_earlier_deadline_moves_the_alarm(serve: Callable[..., Served]) -> None:
+def test_an_earlier_deadline_moves_the_alarm(serve: Serve) -> None:
     served = serve("offsets.topic.num.partitions=1")
     settle(served.client(), "patient", session_timeout_ms=30_000)
     settle(served.client(), "hasty", session_timeout_ms=1_000)
@@ -496,7 +491,7 @@ def test_a_deadline_that_moves_away_does_not_ring_for_nothing(
     assert 0 < ring.call_count < 50
 
 
-def test_a_mass_expiry_takes_turns(serve: Callable[..., Served]) -> None:
+def test_a_mass_expiry_takes_turns(serve: Serve) -> None:
     served = serve("offsets.topic.num.partitions=1")
     clients = {served.client(): f"g{number}" for number in range(core.TIMERS_PER_TURN + 50)}
     requests = {c: c.frame(3, join_request(group)) for c, group in clients.items()}
@@ -556,8 +551,7 @@ def test_what_was_there_before_the_start_is_not_new(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served.client().commit(1)
-    served.restart()
-    served.settled()
+    served.recover()
     grown: list[int] = []
     services = served.partition_log()._services
     monkeypatch.setattr(services, "grew", lambda index, size: grown.append(size))

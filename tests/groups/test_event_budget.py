@@ -1,6 +1,5 @@
 """Events are bounded in bytes: of a sender, a group, a partition, in all; and by the disk."""
 
-from collections.abc import Callable
 from itertools import count
 
 import pytest
@@ -16,10 +15,8 @@ from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.topics import effective_configs
 from tests.support.fake_files import FakeFiles
 from tests.support.requests import join_request
-from tests.support.served import Client, Lines, Served, groups_apart, settle
+from tests.support.served import Client, Lines, Serve, Served, groups_apart, settle
 from tests.support.stored_events import stored, types
-
-Serve = Callable[..., Served]
 
 ONE = "offsets.topic.num.partitions=1"
 MIB = 1024 * 1024

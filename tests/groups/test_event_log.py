@@ -25,10 +25,8 @@ from groupkeeper.storage.errors import LockLost
 from groupkeeper.storage.log import queued_log
 from tests.support.partition_logs import RefusingDisk
 from tests.support.requests import commit_request, join_request
-from tests.support.served import Client, Lines, Served, groups_apart, settle
+from tests.support.served import Client, Lines, Serve, Served, groups_apart, settle
 from tests.support.stored_events import stored, types
-
-Serve = Callable[..., Served]
 
 ROUND = ["rebalance_started", "rebalance_joined", "rebalance_completed"]
 
@@ -103,9 +101,7 @@ def test_commits_that_are_not_told_yet_are_told_at_the_stop(served: Served) -> N
     client = served.client()
     member_id, generation = settle(client)
     client.commit(1, member_id=member_id, generation=generation)
-    served.stop()
-    served.start()
-    served.settled()
+    served.restart_cleanly()
     assert types(served)[-3:] == ["commits", "coordinator_closed", "coordinator_loaded"]
 
 
@@ -227,12 +223,9 @@ def test_a_partition_without_events_has_no_files_and_no_log(serve: Serve) -> Non
 def test_events_outlive_a_stop_and_a_kill(served: Served) -> None:
     settle(served.client())
     types(served)
-    served.restart()
-    served.settled()
+    served.recover()
     assert types(served)[-1] == "coordinator_loaded"
-    served.stop()
-    served.start()
-    served.settled()
+    served.restart_cleanly()
     events = stored(served)
     kinds = ["coordinator_loaded", "coordinator_closed", "coordinator_loaded"]
     assert [event.type for event in events][5:] == kinds
@@ -247,9 +240,7 @@ def test_what_waits_when_the_server_stops_is_written(served: Served) -> None:
     client = served.client()
     settle(client, group_instance_id="SAM")
     client.beat("nobody", 1, instance_id="SAM")
-    served.stop()
-    served.start()
-    served.settled()
+    served.restart_cleanly()
     assert types(served)[-3:] == ["member_fenced", "coordinator_closed", "coordinator_loaded"]
 
 
@@ -262,9 +253,7 @@ def test_what_happens_during_the_first_round_is_written_at_the_stop(
     first = client.frame(8, commit_request({("orders", 0): 1}, "g"))
     served.at_once({client: first}, *[{}] * turns, {other: other.frame(3, join_request("h", ""))})
     joined = served.driver("h").peek("h") is not None
-    served.stop()
-    served.start()
-    served.settled()
+    served.restart_cleanly()
     kinds = types(served)
     assert kinds.count("group_created") == 1 + joined
     assert kinds.count("commits") == 1
@@ -328,9 +317,7 @@ def test_what_was_dropped_is_told_before_a_clean_end(
         served.advance(0.2)
     counts = served.server.metrics.counts
     counted = sum(n for (name, *_), n in counts.items() if name == "events_dropped")
-    served.stop()
-    served.start()
-    served.settled()
+    served.restart_cleanly()
     told = [event.fields["count"] for event in stored(served) if event.type == "events_dropped"]
     assert len(told) == 2 and sum(told) == counted
     kinds = types(served)
@@ -452,9 +439,7 @@ def test_a_bug_in_the_event_log_costs_the_groups_nothing(
     assert closed == {("partitions_closed", "LockLost")}, "before the bug"
     told = "event not made" if name == "event_of" else "events are not stored"
     assert any(line["event"] == told for line in lines())
-    served.stop()
-    served.start()
-    served.settled()
+    served.restart_cleanly()
     client = served.client()
     assert client.fetched("g2") == {("orders", 0): 1}
     monkeypatch.undo()

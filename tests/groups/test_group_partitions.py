@@ -1,12 +1,10 @@
 """Which group lives where."""
 
-from collections.abc import Callable
-
 import pytest
 
 from groupkeeper.groups import group_partitions as module
 from groupkeeper.protocol.placement import partition_of
-from tests.support.served import Served, groups_apart
+from tests.support.served import Serve, Served, groups_apart
 from tests.support.slices import whole
 
 
@@ -43,9 +41,7 @@ def test_every_partition_is_in_the_snapshot(served: Served) -> None:
     assert sum(each.groups["CompletingRebalance"] for each in snapshots) == 4
 
 
-def test_groups_are_counted_in_slices(
-    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_groups_are_counted_in_slices(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     served = serve("offsets.topic.num.partitions=1")
     monkeypatch.setattr(module, "COUNTED_IN_A_SLICE", 10)
     client = served.client()

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,11 +12,9 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
 from groupkeeper.turns import Slices
 from tests.support.broken import break_handler
-from tests.support.served import Served, groups_apart, settle
+from tests.support.served import Lines, Serve, Served, groups_apart, settle
 from tests.support.virtual_loop import VirtualExecutor, VirtualLoop
 
-Serve = Callable[..., Served]
-Lines = Callable[[], list[dict[str, Any]]]
 PARTITIONS = 20
 
 

@@ -96,8 +96,7 @@ def test_a_new_topic_of_the_name_never_has_old_offsets(mode: str) -> None:
 def test_the_answer_leaves_when_the_offsets_are_durably_gone(served: Served) -> None:
     assert served.client().commit(5) == 0
     assert delete(served.client()) == 0
-    served.cut_power("lose")
-    served.settled()
+    served.recover("lose")
     assert served.client().fetched() == {}
 
 
@@ -106,8 +105,7 @@ def test_a_partition_that_is_loading_is_told_again(served: Served) -> None:
     assert client.commit(5) == 0
     served.fail()
     served.run(offset_deleter(served)(["orders"]))
-    served.cut_power("lose")
-    served.settled()
+    served.recover("lose")
     assert served.client().fetched() == {}
 
 
@@ -120,8 +118,7 @@ def test_a_partition_whose_write_fails_is_told_again(served: Served) -> None:
     served.disk.failures[broken] = OSError(errno.EIO, "Input/output error")
     assert delete(served.client()) == 0
     assert served.server.metrics.counts["partitions_closed", "AppendFailed"] == 1
-    served.cut_power("lose")
-    served.settled()
+    served.recover("lose")
     assert served.client().fetched() == {}
 
 
@@ -145,14 +142,12 @@ def test_after_a_crash_in_a_deletion_no_step_forgets_very_many_offsets(
         admit(gate, step)
 
     monkeypatch.setattr(ReplyGate, "admit", spied)
-    served.restart()
-    served.settled()
+    served.recover()
     client = served.client()
     assert client.fetched("g") == client.fetched("h") == COMMITTED
     assert max(forgotten) == 100
     assert sum(forgotten) > 900
-    served.restart()
-    served.settled()
+    served.recover()
     assert served.client().fetched("g") == COMMITTED
 
 

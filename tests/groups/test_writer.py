@@ -2,19 +2,15 @@
 
 import asyncio
 import errno
-from collections.abc import Callable
 from itertools import count
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
 from groupkeeper.groups.writer import CATCH_UP_S, LINGER_S
 from groupkeeper.protocol.errors import ErrorCode
-from tests.support.served import Client, Served, groups_apart, settle
+from tests.support.served import Client, Lines, Serve, Served, groups_apart, settle
 
-Serve = Callable[..., Served]
-Lines = Callable[[], list[dict[str, Any]]]
 PARTITIONS = 4
 
 
@@ -160,8 +156,7 @@ def test_what_was_acknowledged_survives_a_power_cut_in_any_position(
         acknowledged = commit_until_the_power_goes(served)
         if not served.disk.dead:
             break
-        served.cut_power(mode)
-        served.settled()
+        served.recover(mode)
         for group_id, offset in acknowledged.items():
             assert served.client().fetched(group_id)["orders", 0] >= offset, (position, group_id)
     assert position > 20
@@ -169,8 +164,7 @@ def test_what_was_acknowledged_survives_a_power_cut_in_any_position(
 
 def test_a_member_that_got_its_assignment_is_there_after_a_power_cut(served: Served) -> None:
     member_id, generation = settle(served.client())
-    served.cut_power("lose")
-    served.settled()
+    served.recover("lose")
     assert served.client().beat(member_id, generation) == 0
 
 
@@ -415,6 +409,5 @@ def test_a_segment_that_cannot_be_written_loses_nothing(served: Served) -> None:
     assert set(codes) <= {0, ErrorCode.NOT_COORDINATOR}
     served.settled()
     assert [served.client().commit(9, each) for each in groups] == [0] * 4
-    served.cut_power("lose")
-    served.settled()
+    served.recover("lose")
     assert [served.client().fetched(each) for each in groups] == [{("orders", 0): 9}] * 4

@@ -1,6 +1,5 @@
 """Leader epochs of topics in a directory whose folders come from a broker with later epochs."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,9 +27,8 @@ from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import TIME, batch
 from tests.support.fake_files import FakeDisk, FakeFiles
-from tests.support.served import Served
+from tests.support.served import Serve, Served
 
-Serve = Callable[..., Served]
 OF_COMMIT, OF_LOG = 6, 8
 """The newest epochs in the copied folders."""
 

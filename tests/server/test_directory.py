@@ -1,6 +1,5 @@
 """The data directory: new, copied from elsewhere, and gone while the server runs."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,10 @@ from groupkeeper.storage.log.queued_log import Append
 from groupkeeper.storage.recovery.opening import open_log
 from tests.support.directories import restore
 from tests.support.fake_files import FakeFiles
-from tests.support.served import Lines, Served, groups_apart, settle
+from tests.support.served import Lines, Serve, Served, groups_apart, settle
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 FROM_KAFKA = FIXTURES / "kafka-consumer-offsets"
-
-Serve = Callable[..., Served]
 
 
 # -- backups ---------------------------------------------------------------------------------------
@@ -209,8 +206,7 @@ def test_a_log_in_a_newer_epoch_than_anybody_knows_is_served(serve: Serve) -> No
     served._make_topics()
     served.settled()
     assert [served.client().commit(number) for number in range(10)] == [0] * 10
-    served.restart()
-    served.settled()
+    served.recover()
     assert served.client().fetched() == {("orders", 0): 9}
 
 
@@ -261,8 +257,7 @@ def test_a_lock_that_is_removed_costs_a_reload_of_its_partition_only(served: Ser
     assert client.commit(2, first) == 0
     assert client.beat(member_id, generation, second) == 0
     assert served.server.metrics.counts["partitions_closed", "LockLost"] == 1
-    served.restart()
-    served.settled()
+    served.recover()
     assert served.client().fetched(first) == {("orders", 0): 2}
 
 
@@ -292,6 +287,5 @@ def test_a_partition_locked_by_another_process_is_given_up(served: Served, lines
     other.kill()
     served.advance(31)
     assert served.states()[index] == "absent"
-    served.restart()
-    served.settled()
+    served.recover()
     assert served.client().commit(3) == 0

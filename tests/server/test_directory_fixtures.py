@@ -1,13 +1,12 @@
 """Data directories that earlier versions left behind are opened, and nothing in them is lost."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.directories import restore, seen
-from tests.support.served import Served
+from tests.support.served import Serve
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 DIRECTORIES = [
@@ -19,7 +18,7 @@ DIRECTORIES = [
 
 @pytest.mark.parametrize(("folder", "state"), DIRECTORIES)
 def test_an_earlier_directory_has_all_that_was_in_it_and_serves_new_requests(
-    serve: Callable[..., Served], folder: Path, state: str
+    serve: Serve, folder: Path, state: str
 ) -> None:
     served = serve(start=False)
     restore(folder / state, served.disk)
@@ -28,11 +27,8 @@ def test_an_earlier_directory_has_all_that_was_in_it_and_serves_new_requests(
     expected = json.loads((folder / "expected.json").read_text())[state]
     assert seen(served) == expected
     assert served.client().commit(99, "billing") == 0
-    served.cut_power()
-    served.settled()
+    served.recover("lose")
     expected["offsets"]["billing"] = {"orders-0": 99}
     assert seen(served) == expected
-    served.stop()
-    served.start()
-    served.settled()
+    served.restart_cleanly()
     assert seen(served) == expected

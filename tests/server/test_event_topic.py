@@ -1,6 +1,5 @@
 """`__group_events` in a whole server: what clients see, crashes at every call, retention."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,9 @@ from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.topics.names import EVENT_TOPIC
 from tests.simulation.cluster import VirtualClock
 from tests.support.fake_files import FakeFiles
-from tests.support.served import Served, settle
+from tests.support.served import Serve, Served, settle
 from tests.support.stored_events import stored, types
 
-Serve = Callable[..., Served]
 ONE = "offsets.topic.num.partitions=1"
 FIRST_ROUND = [
     "group_created",
@@ -118,16 +116,13 @@ def test_old_events_are_deleted(serve: Serve) -> None:
     assert 0 < start < end, "events of the first hour only"
     assert {event.group for event in stored(served)} >= {"young"}
     assert not any(event.type == "group_created" and event.group == "g" for event in stored(served))
-    served.restart()
-    served.settled()
+    served.recover()
     assert span(served)[0] == start
     served.advance(8_000)
     assert span(served)[0] >= end
     settle(served.client(), "younger")
     assert types(served)[-1] == "rebalance_completed"
-    served.stop()
-    served.start()
-    served.settled()
+    served.restart_cleanly()
     assert "coordinator_loaded" in types(served)
 
 

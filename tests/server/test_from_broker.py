@@ -6,7 +6,6 @@ and delete horizons, and files are left that end in `.deleted`.
 """
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTo
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from tests.support.directories import restore
 from tests.support.requests import commit_request, fetch_request
-from tests.support.served import Client, Served
+from tests.support.served import Client, Serve, Served
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 COPIES = ("kafka-consumer-offsets", "kafka-compacted-offsets")
@@ -38,7 +37,7 @@ def expected(copy: Path) -> Json:
 
 
 @pytest.fixture
-def moved(serve: Callable[..., Served], copy: Path) -> Served:
+def moved(serve: Serve, copy: Path) -> Served:
     served = serve(*ALL_THE_TIME, start=False)
     restore(copy, served.disk)
     served.start()
@@ -130,8 +129,7 @@ def test_the_first_commit_to_every_group_is_accepted_and_kept(
         answer = moved.client().call(8, commit_request({(topics[0], 8): 4711}, group))
         assert answer.topics[0].partitions[0].error_code == 0
     for _ in range(2):
-        moved.restart()
-        moved.settled()
+        moved.recover()
         after = offsets(moved.client(), expected)
         assert expected_offsets(expected) <= after
         assert len(after) == len(expected_offsets(expected)) + len(empty)
@@ -140,8 +138,7 @@ def test_the_first_commit_to_every_group_is_accepted_and_kept(
 def test_what_our_cleaner_makes_of_them_says_the_same(moved: Served, expected: Json) -> None:
     moved.advance(5)
     for _ in range(2):
-        moved.restart()
-        moved.settled()
+        moved.recover()
         assert offsets(moved.client(), expected) == expected_offsets(expected)
         moved.advance(5)
     groups = [group["group"] for group in expected["groups"]]

@@ -5,7 +5,7 @@ import errno
 import selectors
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,8 +21,7 @@ from groupkeeper.server.loop import (
     watched_loop,
 )
 from groupkeeper.turns import ITERATION_S, Turns, when_read
-
-Lines = Callable[[], list[dict[str, Any]]]
+from tests.support.served import Lines
 
 
 def test_every_iteration_sets_its_limit_and_is_measured() -> None:

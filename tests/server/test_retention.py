@@ -2,7 +2,6 @@
 upgrade.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from groupkeeper.observe.exposition import Exposition
@@ -17,12 +16,10 @@ from groupkeeper.protocol.messages.produce import (
     TopicProduceData,
 )
 from groupkeeper.protocol.record_batch import encode_batch
-from tests.support.served import Served
+from tests.support.served import Serve, Served
 from tests.support.slices import whole
 
 INTERVAL_S = 300.0
-
-Serve = Callable[..., Served]
 
 
 def produce(served: Served, topic: str = "orders") -> None:

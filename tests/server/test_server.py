@@ -71,8 +71,7 @@ def test_the_number_of_partitions_is_fixed_once_there_is_data(
     assert [served.client().commit(7, each) for each in groups] == [0] * 10
     served.cut_power("lose")
     served.machine.settings = load(assignments=[f"offsets.topic.num.partitions={later}"])[0]
-    served.restart()
-    served.settled()
+    served.recover()
     assert [served.client().fetched(each) for each in groups] == [{("orders", 0): 7}] * 10
     assert len(served.server.group_partitions) == 4
     assert {"asked": later, "used": 4}.items() <= lines()[-1].items()
@@ -85,8 +84,7 @@ def test_segments_of_the_offsets_topic_roll_at_their_setting(serve: Any) -> None
         served.advance(0.1)
     folder = "data/__consumer_offsets-0"
     assert sum(name.endswith(".log") for name in served.disk.children(folder)) > 2
-    served.restart()
-    served.settled()
+    served.recover()
     assert served.client().fetched() == {("orders", 0): 9}
 
 

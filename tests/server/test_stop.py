@@ -5,7 +5,6 @@ that only a start understands.
 import errno
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -23,10 +22,7 @@ from groupkeeper.storage.journal.journal import JournalReader
 from tests.simulation.cluster import CleanerThread
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.requests import produce_request
-from tests.support.served import Served, groups_apart
-
-Serve = Callable[..., Served]
-Lines = Callable[[], list[dict[str, Any]]]
+from tests.support.served import Lines, Serve, Served, groups_apart
 
 SMALL = (
     "offsets.topic.num.partitions=1",

@@ -1,8 +1,6 @@
 """The deadline of a stop: what is told until then, and how the process ends."""
 
 import threading
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -17,8 +15,8 @@ from groupkeeper.server.stopping import (
     keep_deadline,
 )
 from groupkeeper.server.sync_threads import AT_ONCE, sync_threads
+from tests.support.served import Lines
 
-Lines = Callable[[], list[dict[str, Any]]]
 LIMIT_S = 30.0
 
 

@@ -43,6 +43,8 @@ FAST = ("group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=100"
 
 Lines = Callable[[], list[dict[str, Any]]]
 """What was logged so far, from info on."""
+Serve = Callable[..., "Served"]
+"""Start a server in memory; settings are `key=value`."""
 
 
 class Client(asyncio.Protocol):
@@ -213,6 +215,20 @@ class Served:
         """Wait until every partition is active and all is written."""
         self.until(lambda: set(self.states()) == {"active"})
         self.run(self.server._writer.drain())
+
+    def recover(self, power_cut: str = "") -> None:
+        """kill -9, or a power cut in a mode of `cut_power`; a new process; all of it loaded."""
+        if power_cut:
+            self.cut_power(power_cut)
+        else:
+            self.restart()
+        self.settled()
+
+    def restart_cleanly(self) -> None:
+        """SIGTERM, and a new process that has loaded everything."""
+        self.stop()
+        self.start()
+        self.settled()
 
     def states(self) -> list[str]:
         """Of the partitions, by index."""
