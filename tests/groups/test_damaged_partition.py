@@ -47,14 +47,30 @@ def commit_to_all(served: Served) -> None:
             assert client.commit(offset, group_id) == 0
 
 
-@pytest.fixture
-def damaged(served: Served) -> Served:
-    """Some commits of every group, and then one of the partitions cannot be read any more."""
+def start_damaged(served: Served) -> None:
+    """Commits of every group, and a start that cannot read one of the partitions."""
     commit_to_all(served)
     served.stop()
     flip(served)
     served.start()
+
+
+def until_closed(served: Served) -> None:
     served.until(lambda: "closed" in served.states() and "loading" not in served.states())
+
+
+def check_back(served: Served) -> None:
+    """The deleted offsets are gone, and new ones are kept."""
+    assert served.client().fetched(BAD) == {}
+    assert served.client().commit(7, BAD) == 0
+    served.recover()
+    assert served.client().fetched(BAD) == {("orders", 0): 7}
+
+
+@pytest.fixture
+def damaged(served: Served) -> Served:
+    start_damaged(served)
+    until_closed(served)
     assert served.states().count("active") == PARTITIONS - 1
     return served
 
@@ -91,16 +107,13 @@ def test_groups_of_the_others_are_listed(damaged: Served, lines: Lines) -> None:
     assert listed(damaged.client()) == (0, sorted([BAD, GOOD, *OTHERS]))
 
 
-def test_before_it_is_known_to_be_damaged_the_list_is_an_error(damaged: Served) -> None:
-    damaged.restart()
-    client = damaged.client()
-    damaged.at_once({client: client.frame(4, ListGroupsRequest())})
-    assert client.take().error_code == LOADING
-
-
-def test_a_partition_that_loads_again_after_a_failed_write_is_not_damaged(served: Served) -> None:
-    commit_to_all(served)
-    served.driver(BAD).not_written(OSError("full"))
+@pytest.mark.parametrize("why", ["restart", "failed write"])
+def test_while_a_partition_may_still_load_the_list_is_an_error(served: Served, why: str) -> None:
+    if why == "restart":
+        start_damaged(served)
+    else:
+        commit_to_all(served)
+        served.driver(BAD).not_written(OSError("full"))
     client = served.client()
     served.at_once({client: client.frame(4, ListGroupsRequest())})
     assert client.take().error_code == LOADING
@@ -159,7 +172,7 @@ def test_a_member_is_not_told_that_it_lives(served: Served) -> None:
     beat = client.frame(4, heartbeat(member.member_id, member.generation_id, BAD))
     served.at_once({client: beat})
     assert client.take().error_code == 0
-    served.until(lambda: "closed" in served.states() and "loading" not in served.states())
+    until_closed(served)
     assert client.beat(member.member_id, member.generation_id, BAD) == NOT_HERE
     assert client.commit(5, BAD) == NOT_HERE
     assert client.join(BAD).error_code == NOT_HERE
@@ -179,13 +192,10 @@ def test_no_coordinator_is_named_for_its_groups_and_words_say_why(damaged: Serve
     assert (good.error_code, good.error_message) == (0, "")
     older = client.call(2, FindCoordinatorRequest(key=BAD))
     assert (older.error_code, older.error_message) == (bad.error_code, why)
+    transactional = FindCoordinatorRequest(key=BAD, key_type=1)
+    assert client.call(2, transactional).error_code == 0  # see docs/clients.md
     repair(damaged)
     assert look_up(damaged.client(), BAD)[0].error_code == 0
-
-
-def test_a_transactional_id_is_in_no_partition(damaged: Served) -> None:
-    asked = FindCoordinatorRequest(key=BAD, key_type=1)
-    assert damaged.client().call(2, asked).error_code == 0  # see docs/clients.md
 
 
 def test_it_has_no_leader_until_it_is_back(damaged: Served) -> None:
@@ -212,7 +222,7 @@ def test_a_disk_that_fails_is_told_to_clients_after_a_while(
     monkeypatch.setattr(EmbeddedLog, "read", fail)
     served.restart()
     client = served.client()
-    served.until(lambda: "closed" in served.states() and "loading" not in served.states())
+    until_closed(served)
     assert client.commit(5, BAD) == LOADING
     assert look_up(client, BAD)[0].error_code == 0
     assert listed(client)[0] == LOADING
@@ -260,11 +270,8 @@ def test_its_offsets_go_after_any_number_of_starts(damaged: Served) -> None:
     flip(damaged)
     damaged.start()
     damaged.settled()
-    client = damaged.client()
-    assert (client.fetched(BAD), client.fetched(GOOD)) == ({}, {("orders", 0): 9})
-    assert client.commit(7, BAD) == 0
-    damaged.recover()
-    assert damaged.client().fetched(BAD) == {("orders", 0): 7}
+    assert damaged.client().fetched(GOOD) == {("orders", 0): 9}
+    check_back(damaged)
 
 
 def test_other_topics_keep_their_offsets(served: Served) -> None:
@@ -290,9 +297,7 @@ def test_a_partition_whose_folder_was_removed_owes_nothing(damaged: Served) -> N
     damaged.machine.files.open(f"{FOLDER}/accept-loss", create=True)
     damaged.start()
     damaged.settled()
-    assert damaged.client().commit(7, BAD) == 0
-    damaged.recover()
-    assert damaged.client().fetched(BAD) == {("orders", 0): 7}
+    check_back(damaged)
 
 
 def test_a_topic_deleted_twice_is_forgotten_once(damaged: Served) -> None:
@@ -303,9 +308,7 @@ def test_a_topic_deleted_twice_is_forgotten_once(damaged: Served) -> None:
     repair(damaged)
     assert damaged.client().fetched(BAD) == {}
     assert create(damaged.client()) == 0
-    assert damaged.client().commit(7, BAD) == 0
-    damaged.recover()
-    assert damaged.client().fetched(BAD) == {("orders", 0): 7}
+    check_back(damaged)
 
 
 def test_beyond_the_limit_a_deletion_waits_for_the_partition(
@@ -328,10 +331,7 @@ def test_crashes_at_any_disk_call_of_the_deletion(serve: Serve, mode: str) -> No
     outcomes = set()
     for at in range(1, 60):
         served = serve(f"offsets.topic.num.partitions={PARTITIONS}")
-        commit_to_all(served)
-        served.stop()
-        flip(served)
-        served.start()
+        start_damaged(served)
         served.advance(1)
         admin = served.client()
         served.disk.crash_at = served.disk.calls + at
@@ -358,10 +358,7 @@ def crashed_on_its_way_back(served: Served, at: int) -> tuple[bool, bool]:
     """The deleted topic was made again, the damage is repaired, and in the disk call number `at`
     of what follows the process ends. Was a new commit to the partition acknowledged? Was it all?
     """
-    commit_to_all(served)
-    served.stop()
-    flip(served)
-    served.start()
+    start_damaged(served)
     served.advance(1)
     client = served.client()
     assert delete(client) == create(client) == client.commit(9, GOOD) == 0
@@ -400,18 +397,12 @@ def test_a_partition_that_comes_back_during_the_deletion(serve: Serve) -> None:
     put_off = set()
     for step in range(24):
         served = serve(f"offsets.topic.num.partitions={PARTITIONS}")
-        commit_to_all(served)
-        served.stop()
-        flip(served)
-        served.start()
-        served.until(lambda: "closed" in served.states() and "loading" not in served.states())  # noqa: B023
+        start_damaged(served)
+        until_closed(served)
         flip(served)
         served.advance(0.07 + step * 0.0015)
         assert delete(served.client()) == create(served.client()) == 0
         put_off.add("closed" in served.states())
         served.settled()
-        assert served.client().fetched(BAD) == {}
-        assert served.client().commit(7, BAD) == 0
-        served.recover()
-        assert served.client().fetched(BAD) == {("orders", 0): 7}
+        check_back(served)
     assert put_off == {True, False}

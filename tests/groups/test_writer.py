@@ -9,6 +9,7 @@ import pytest
 
 from groupkeeper.groups.writer import CATCH_UP_S, LINGER_S
 from groupkeeper.protocol.errors import ErrorCode
+from tests.support.broken import boom
 from tests.support.served import Client, Lines, Serve, Served, groups_apart, settle
 
 PARTITIONS = 4
@@ -100,13 +101,6 @@ def test_what_exceeds_a_flush_is_written_in_the_next_one(
     assert [len(client.frames) for client in clients] == [1, 0, 0, 0]
     assert [client.committed() for client in clients] == [0] * 4
     assert served.syncs() == before + 4
-
-
-def test_the_segments_catch_up_when_the_writer_rests(served: Served) -> None:
-    [client.committed() for client in in_flight(served, *groups_apart(PARTITIONS, 4))]
-    served.advance(0.1)
-    logs = [each.log for each in served.server.logs.by_partition]
-    assert [log.next_offset for log in logs if log] == [1, 1, 1, 1]
 
 
 def test_a_flushes_records_and_bytes_are_counted(serve: Serve) -> None:
@@ -219,11 +213,8 @@ def test_what_waited_for_a_failed_flush_is_refused_in_the_form_of_its_request(
 def test_a_partition_that_fails_to_close_costs_no_other_its_refusal(
     served: Served, monkeypatch: pytest.MonkeyPatch, lines: Lines
 ) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError("a bug")
-
     one, two = groups_apart(PARTITIONS)
-    monkeypatch.setattr(served.driver(one), "_dismiss", fail)
+    monkeypatch.setattr(served.driver(one), "_dismiss", boom)
     fail_next(served, errno.ENOSPC)
     _, lost = in_flight(served, one, two)
     assert lost.committed() == ErrorCode.NOT_COORDINATOR
@@ -254,11 +245,8 @@ def test_a_partition_that_does_not_hear_of_its_loss_acknowledges_nothing_lost(
 def test_a_bug_while_a_partition_closes_does_not_keep_it_from_starting_over(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError("a bug")
-
     with monkeypatch.context() as broken:
-        broken.setattr(served.driver("g")._partition, "close", fail)
+        broken.setattr(served.driver("g")._partition, "close", boom)
         fail_next(served, errno.ENOSPC)
         in_flight(served, "g")
         served.advance(0.05)
@@ -310,45 +298,18 @@ def test_stopping_with_nothing_to_write_does_not_wait(served: Served) -> None:
     assert served.loop.time() - before < 1
 
 
-def test_an_answer_that_goes_wrong_does_not_stop_the_rounds(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("broken", "method"), [("driver", "written"), ("partition_log", "prepare")]
+)
+def test_a_partition_that_raises_in_a_round_fails_alone_and_the_rounds_go_on(
+    served: Served, monkeypatch: pytest.MonkeyPatch, broken: str, method: str
 ) -> None:
-    def fail(*_: object) -> int:
-        raise RuntimeError("a bug")
-
     one, other = groups_apart(PARTITIONS)
-    in_flight(served, one)
-    monkeypatch.setattr(served.driver(one), "written", fail)
-    served.advance(0.0001)
-    [second] = in_flight(served, other)
-    assert second.committed() == 0
-    served.stop()
-
-
-def test_an_answer_that_goes_wrong_costs_its_own_partition_only(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> int:
-        raise RuntimeError("a bug")
-
-    one, other = groups_apart(PARTITIONS)
-    monkeypatch.setattr(served.driver(one), "written", fail)
-    broken, healthy = in_flight(served, one, other)
+    monkeypatch.setattr(getattr(served, broken)(one), method, boom)
+    failed, healthy = in_flight(served, one, other)
     assert healthy.committed() == 0
-    assert broken.committed() == ErrorCode.NOT_COORDINATOR
-
-
-def test_a_partition_that_cannot_say_what_to_write_is_left_out_of_the_round(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> int:
-        raise RuntimeError("a bug")
-
-    one, other = groups_apart(PARTITIONS)
-    monkeypatch.setattr(served.partition_log(one), "prepare", fail)
-    broken, healthy = in_flight(served, one, other)
-    assert healthy.committed() == 0
-    assert broken.committed() == ErrorCode.NOT_COORDINATOR
+    assert failed.committed() == ErrorCode.NOT_COORDINATOR
+    assert served.client().commit(8, other) == 0
     served.stop()
 
 
