@@ -23,10 +23,11 @@ from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequestTopic
 from groupkeeper.storage.errors import LockLost
 from groupkeeper.storage.log import queued_log
+from tests.support.broken import boom
 from tests.support.partition_logs import RefusingDisk
 from tests.support.requests import commit_request, join_request
 from tests.support.served import Client, Lines, Serve, Served, groups_apart, settle
-from tests.support.stored_events import stored, types
+from tests.support.stored_events import counts_of_dropped, of_type, stored, types
 
 ROUND = ["rebalance_started", "rebalance_joined", "rebalance_completed"]
 
@@ -84,25 +85,10 @@ def test_commits_and_the_end_tell_how_regular_heartbeats_were(served: Served) ->
     told = stored(served)[-1]
     assert (told.type, told.fields["heartbeats"]) == ("commits", 3)
     assert told.fields["longest_gap_ms"] // 1_000 == 7
-    [joined] = [each for each in stored(served) if each.type == "member_joined"]
-    [removed] = [each for each in stored(served) if each.type == "member_removed"]
+    [joined] = of_type(served, "member_joined")
+    [removed] = of_type(served, "member_removed")
     assert joined.fields["session_timeout_ms"] == 10_000
     assert (removed.fields["heartbeats"], removed.fields["longest_gap_ms"] // 1_000) == (3, 7)
-
-
-def test_commits_of_who_is_no_member_have_no_heartbeats(served: Served) -> None:
-    served.client().commit(1)
-    served.advance(COMMITS_S)
-    [told] = [each for each in stored(served) if each.type == "commits"]
-    assert (told.fields["heartbeats"], told.fields["longest_gap_ms"]) == (None, None)
-
-
-def test_commits_that_are_not_told_yet_are_told_at_the_stop(served: Served) -> None:
-    client = served.client()
-    member_id, generation = settle(client)
-    client.commit(1, member_id=member_id, generation=generation)
-    served.restart_cleanly()
-    assert types(served)[-3:] == ["commits", "coordinator_closed", "coordinator_loaded"]
 
 
 def test_commits_of_too_many_members_and_places_are_counted_only(
@@ -129,9 +115,10 @@ def test_only_what_was_accepted_is_told_as_committed(served: Served) -> None:
     answer = client.call(8, request)
     assert [row.error_code for topic in answer.topics for row in topic.partitions].count(0) == 1
     served.advance(COMMITS_S)
-    [event] = [event for event in stored(served) if event.type == "commits"]
+    [event] = of_type(served, "commits")
     assert event.fields["partitions"] == {"orders": [0]}
     assert "shortened" not in event.fields
+    assert (event.fields["heartbeats"], event.fields["longest_gap_ms"]) == (None, None), "no member"
 
 
 def test_topics_beyond_the_limit_of_places_are_not_named(
@@ -139,11 +126,10 @@ def test_topics_beyond_the_limit_of_places_are_not_named(
 ) -> None:
     monkeypatch.setattr(event_sums, "PLACES_MOST", 1)
     client = served.client()
-    client.call(8, commit_request({("orders", 0): 1}, "g"))
-    client.call(8, commit_request({("payments", 0): 1}, "g"))
-    client.call(8, commit_request({("orders", 0): 1, ("payments", 0): 1}, "g"))
+    for topics in (["orders"], ["payments"], ["orders", "payments"]):
+        client.call(8, commit_request(dict.fromkeys([(topic, 0) for topic in topics], 1), "g"))
     served.advance(COMMITS_S)
-    [event] = [event for event in stored(served) if event.type == "commits"]
+    [event] = of_type(served, "commits")
     assert event.fields["partitions"] == {"orders": [0]}
     assert event.fields["shortened"] == {"partitions": 2}
 
@@ -173,18 +159,6 @@ def test_stale_requests_of_one_sender_are_one_event_in_ten_seconds(served: Serve
     assert types(served)[-1] == "requests_refused"
 
 
-def test_what_wrote_no_records_waits_for_the_next_flush(served: Served) -> None:
-    client = served.client()
-    settle(client, group_instance_id="SAM")
-    types(served)
-    before = served.syncs()
-    assert client.beat("nobody", 1, instance_id="SAM") == ErrorCode.FENCED_INSTANCE_ID
-    client.commit(1, "another")
-    assert served.syncs() == before + 1
-    served.advance(0.3)
-    assert served.syncs() <= before + 2
-
-
 def test_what_wrote_no_records_is_stored_after_a_tenth_of_a_second(serve: Serve) -> None:
     served = serve("offsets.topic.num.partitions=1")
     client = served.client()
@@ -204,17 +178,12 @@ def test_events_without_records_go_before_those_of_later_records(serve: Serve) -
     served = serve("offsets.topic.num.partitions=1")
     client = served.client()
     settle(client, group_instance_id="SAM")
+    types(served)
+    before = served.syncs()
     client.beat("nobody", 1, instance_id="SAM")
     settle(client, "other")
     assert types(served)[-6:] == ["member_fenced", "group_created", "member_joined", *ROUND]
-
-
-def test_a_partition_without_events_has_no_files_and_no_log(serve: Serve) -> None:
-    served = serve()
-    settle(served.client())
-    types(served)
-    names = [name for name in served.disk.children("data") if name.startswith("__group_events")]
-    assert names == [f"__group_events-{served.driver('g').index}"]
+    assert served.syncs() == before + 1, "that of the second group"
 
 
 # -- starts and stops ------------------------------------------------------------------------------
@@ -238,10 +207,12 @@ def test_events_outlive_a_stop_and_a_kill(served: Served) -> None:
 
 def test_what_waits_when_the_server_stops_is_written(served: Served) -> None:
     client = served.client()
-    settle(client, group_instance_id="SAM")
+    member_id, generation = settle(client, group_instance_id="SAM")
+    assert client.commit(1, member_id=member_id, generation=generation) == 0
     client.beat("nobody", 1, instance_id="SAM")
     served.restart_cleanly()
-    assert types(served)[-3:] == ["member_fenced", "coordinator_closed", "coordinator_loaded"]
+    last = ["member_fenced", "commits", "coordinator_closed", "coordinator_loaded"]
+    assert types(served)[-4:] == last
 
 
 @pytest.mark.parametrize("turns", range(12))
@@ -265,46 +236,21 @@ def test_a_partition_that_is_loaded_again_goes_on_in_its_event_log(served: Serve
     client = served.client()
     settle(client)
     types(served)
-    served.fail("g")
+    served.disk.remove(f"data/leases/{served.driver('g').index}")
+    served.advance(2)
     served.settled()
     settle(client, "g2")
     kinds = types(served)
     assert kinds[5:7] == ["coordinator_closed", "coordinator_loaded"]
-    assert "the lock was removed" in stored(served)[5].fields["why"]
-
-
-def test_a_lost_lock_is_told_to_both_logs(served: Served) -> None:
-    settle(served.client())
-    types(served)
-    index = served.driver("g").index
-    served.disk.remove(f"data/leases/{index}")
-    served.advance(2)
-    served.settled()
-    settle(served.client(), "g", group_instance_id="SAM")
-    assert "coordinator_loaded" in types(served)
-
-
-def test_what_was_dropped_is_told_even_if_nothing_else_happens(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def boom(_: object) -> None:
-        raise ZeroDivisionError("a bug")
-
-    served = serve("offsets.topic.num.partitions=1")
-    client = served.client()
-    settle(client)
-    served.advance(3)
-    with monkeypatch.context() as patch:
-        patch.setattr(event_batch, "event_of", boom)
-        settle(client, "g2")
-    served.advance(3)
-    assert types(served)[-1] == "events_dropped"
+    assert "the lock of shard" in stored(served)[5].fields["why"]
 
 
 def test_what_was_dropped_is_told_before_a_clean_end(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However short the time since the last `events_dropped`."""
+    """Even if nothing else happens, and however short the time since the last
+    `events_dropped`.
+    """
     served = serve("offsets.topic.num.partitions=1")
     client = served.client()
     settle(client)
@@ -312,14 +258,16 @@ def test_what_was_dropped_is_told_before_a_clean_end(
     with monkeypatch.context() as patch:
         patch.setattr(event_batch, "event_of", lambda noted: 1 // 0)
         settle(client, "g2")
-        served.advance(0.2)
-        settle(client, "g3")
-        served.advance(0.2)
-    counts = served.server.metrics.counts
-    counted = sum(n for (name, *_), n in counts.items() if name == "events_dropped")
+        served.advance(3)
+        assert types(served)[-1] == "events_dropped"
+        for group in ("g3", "g4"):
+            settle(client, group)
+            served.advance(0.2)
+    _, counted = counts_of_dropped(served)
     served.restart_cleanly()
-    told = [event.fields["count"] for event in stored(served) if event.type == "events_dropped"]
-    assert len(told) == 2 and sum(told) == counted
+    told = [event.fields for event in of_type(served, "events_dropped")]
+    assert len(told) == 3 and sum(fields["count"] for fields in told) == counted
+    assert all(fields["count"] == sum(fields["types"].values()) for fields in told)
     kinds = types(served)
     assert kinds[-3:] == ["events_dropped", "coordinator_closed", "coordinator_loaded"]
 
@@ -328,9 +276,6 @@ def test_what_was_dropped_is_told_before_a_clean_end(
 def test_counts_of_what_was_dropped_outlive_a_round_that_fails(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, *, late: bool
 ) -> None:
-    def boom(*_: object) -> None:
-        raise OSError("no memory")
-
     monkeypatch.setattr(driver, "FACTS_MOST", 1)
     served = serve("offsets.topic.num.partitions=1")
     where = (queued_log, "encode_timed_batch") if late else (EventMaker, "records")
@@ -342,10 +287,8 @@ def test_counts_of_what_was_dropped_outlive_a_round_that_fails(
     served.advance(60)
     settle(served.client(), "last")
     served.advance(3)
-    told = [event.fields for event in stored(served) if event.type == "events_dropped"]
-    counts = served.server.metrics.counts
-    counted = sum(n for (name, *_), n in counts.items() if name == "events_dropped")
-    assert sum(fields["count"] for fields in told) == counted > 20
+    told, counted = counts_of_dropped(served)
+    assert told == counted > 20
 
 
 @pytest.mark.parametrize("wait", [0.2, 0.5, 0.7])
@@ -423,9 +366,6 @@ def test_a_damaged_event_log_costs_the_groups_nothing(serve: Serve, lines: Lines
 def test_a_bug_in_the_event_log_costs_the_groups_nothing(
     served: Served, monkeypatch: pytest.MonkeyPatch, lines: Lines, where: object, name: str
 ) -> None:
-    def boom(*_: object) -> None:
-        raise ZeroDivisionError("a bug")
-
     client = served.client()
     client.commit(1)
     served.fail("g")
@@ -461,7 +401,7 @@ def test_an_event_that_cannot_be_made_costs_no_other(
     started, completed = ROUND[0], ROUND[2]
     told = ["group_created", "member_joined", started, completed, "events_dropped"]
     assert sorted(types(served)) == sorted(told)
-    [dropped] = [event for event in stored(served) if event.type == "events_dropped"]
+    [dropped] = of_type(served, "events_dropped")
     assert dropped.fields["types"] == {"rebalance_joined": 1}
     assert served.server.metrics.counts["events_dropped", "rebalance_joined"] == 1
     [line] = [line for line in lines() if line["event"] == "event not made"]
@@ -562,25 +502,8 @@ def test_counts_of_a_partition_that_fails_are_told(
     served.settled()
     served.advance(3)
     settle(client, "last")
-    told = sum(e.fields["count"] for e in stored(served) if e.type == "events_dropped")
-    counts = served.server.metrics.counts
-    assert told == sum(n for (name, *_), n in counts.items() if name == "events_dropped") > 0
-
-
-def test_what_was_dropped_is_told_when_events_are_stored_again(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = served.client()
-    settle(client, "first")
-    monkeypatch.setattr("groupkeeper.groups.event_batch.event_of", lambda noted: 1 // 0)
-    settle(client)
-    monkeypatch.undo()
-    served.advance(2)
-    assert client.commit(1) == ErrorCode.UNKNOWN_MEMBER_ID
-    settle(client, group_instance_id="SAM")
-    [dropped] = [event for event in stored(served) if event.type == "events_dropped"]
-    assert dropped.fields["count"] == sum(dropped.fields["types"].values())
-    assert "rebalance_completed" in dropped.fields["types"]
+    told, counted = counts_of_dropped(served)
+    assert told == counted > 0
 
 
 # -- limits ----------------------------------------------------------------------------------------
@@ -642,13 +565,11 @@ def test_what_waits_beyond_the_limit_is_counted_unless_it_has_records(
     answer = client.call(2, DeleteGroupsRequest(groups_names=groups))
     assert not any(each.error_code for each in answer.results)
     served.advance(3)
-    events = stored(served)
-    deleted = [event for event in events if event.type == "group_deleted"]
+    deleted = of_type(served, "group_deleted")
     assert [event.group for event in deleted] == groups
     assert {event.fields["who"]["client_id"] for event in deleted} == {"tester"}
-    told = sum(event.fields["count"] for event in events if event.type == "events_dropped")
-    counts = served.server.metrics.counts
-    assert told == sum(n for (name, *_), n in counts.items() if name == "events_dropped") > 0
+    told, counted = counts_of_dropped(served)
+    assert told == counted > 0
     assert "rebalance_completed" in types(served)
 
 
@@ -683,7 +604,7 @@ def test_topics_of_any_name_are_not_personal(serve: Serve, mode: str, topic: str
     client.call(4, CreateTopicsRequest(topics=[new], timeout_ms=1000))
     client.call(8, commit_request({(topic, 0): 1, (topic, 1): 2}, "g"))
     served.advance(61)
-    [commits] = [event for event in stored(served) if event.type == "commits"]
+    [commits] = of_type(served, "commits")
     assert commits.fields["partitions"] == {topic: [0, 1]}
     assert commits.fields["who"]["client_id"] == "tester"
 
@@ -692,6 +613,9 @@ def test_groups_of_other_partitions_are_elsewhere(serve: Serve) -> None:
     served = serve()
     one, other = groups_apart(len(served.server.group_partitions))
     settle(served.client(), one)
+    types(served, one)
+    names = [name for name in served.disk.children("data") if name.startswith("__group_events")]
+    assert names == [f"__group_events-{served.driver(one).index}"]
     settle(served.client(), other)
     assert {event.group for event in stored(served, one)} == {one}
     assert {event.group for event in stored(served, other)} == {other}

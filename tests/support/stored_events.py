@@ -33,3 +33,14 @@ def stored(served: Served, group_id: str = "g") -> list[Event]:
 
 def types(served: Served, group_id: str = "g") -> list[str]:
     return [event.type for event in stored(served, group_id)]
+
+
+def of_type(served: Served, type_: str, group_id: str = "g") -> list[Event]:
+    return [event for event in stored(served, group_id) if event.type == type_]
+
+
+def counts_of_dropped(served: Served) -> tuple[int, int]:
+    """How many events were dropped: by what is stored, and by the metrics."""
+    told = sum(event.fields["count"] for event in of_type(served, "events_dropped"))
+    counts = served.server.metrics.counts
+    return told, sum(n for (name, *_), n in counts.items() if name == "events_dropped")
