@@ -212,14 +212,19 @@ def test_one_host_with_ever_new_groups_has_one_limit(
 # -- room ------------------------------------------------------------------------------------------
 
 
-def test_events_give_way_when_the_disk_is_nearly_full_and_come_back(
-    serve: Serve, lines: Lines
-) -> None:
+def with_disk_of_size(serve: Serve) -> tuple[Served, Client, DiskOfSize]:
     served = serve(ONE, "group.events.min.free.bytes=1000", start=False)
     served.machine.make_files = DiskOfSize
     served.start()
-    client, disk = served.client(), served.machine.files
+    disk = served.machine.files
     assert isinstance(disk, DiskOfSize)
+    return served, served.client(), disk
+
+
+def test_events_give_way_when_the_disk_is_nearly_full_and_come_back(
+    serve: Serve, lines: Lines
+) -> None:
+    served, client, disk = with_disk_of_size(serve)
     settle(client, "before")
     assert "rebalance_completed" in types(served)
     served.advance(2)
@@ -247,11 +252,7 @@ def test_events_give_way_when_the_disk_is_nearly_full_and_come_back(
 
 
 def test_a_rebalance_that_began_without_room_is_not_told_by_its_end(serve: Serve) -> None:
-    served = serve(ONE, "group.events.min.free.bytes=1000", start=False)
-    served.machine.make_files = DiskOfSize
-    served.start()
-    client, disk = served.client(), served.machine.files
-    assert isinstance(disk, DiskOfSize)
+    served, client, disk = with_disk_of_size(serve)
     disk.free = 0
     joined = client.join("g")
     served.advance(1)
@@ -262,11 +263,7 @@ def test_a_rebalance_that_began_without_room_is_not_told_by_its_end(serve: Serve
 
 
 def test_counts_are_told_at_a_clean_end_unless_the_disk_is_nearly_full(serve: Serve) -> None:
-    served = serve(ONE, "group.events.min.free.bytes=1000", start=False)
-    served.machine.make_files = DiskOfSize
-    served.start()
-    client, disk = served.client(), served.machine.files
-    assert isinstance(disk, DiskOfSize)
+    served, client, disk = with_disk_of_size(serve)
     settle(client, "before")
     disk.free = 0
     served.advance(2)
@@ -304,13 +301,16 @@ def kept(served: Served) -> int:
     return sum(segment.size for log in logs if log is not None for segment in log.segments)
 
 
-@pytest.mark.parametrize("key", ["retention.bytes", "retention.total.bytes"])
-def test_the_oldest_segments_go_when_logs_are_too_large(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
+@pytest.fixture
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(effective_configs, "EVENT_SEGMENT_LEAST", 2_000)
     monkeypatch.setattr(event_budget, "TOTAL", Rate(MIB, MIB))
     monkeypatch.setattr(event_budget, "TOTAL_SHARE", 0.001)
+
+
+@pytest.mark.usefixtures("small_segments")
+@pytest.mark.parametrize("key", ["retention.bytes", "retention.total.bytes"])
+def test_the_oldest_segments_go_when_logs_are_too_large(serve: Serve, key: str) -> None:
     partitions = 1 if key == "retention.bytes" else 3
     served = serve(f"offsets.topic.num.partitions={partitions}", f"group.events.{key}=30000")
     client = served.client()
@@ -326,12 +326,8 @@ def test_the_oldest_segments_go_when_logs_are_too_large(
     assert not groups & {"g0", "g1", "g2"}
 
 
-def test_a_noisy_partition_takes_no_events_of_a_quiet_one(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(effective_configs, "EVENT_SEGMENT_LEAST", 2_000)
-    monkeypatch.setattr(event_budget, "TOTAL", Rate(MIB, MIB))
-    monkeypatch.setattr(event_budget, "TOTAL_SHARE", 0.001)
+@pytest.mark.usefixtures("small_segments")
+def test_a_noisy_partition_takes_no_events_of_a_quiet_one(serve: Serve) -> None:
     limit = "group.events.retention.total.bytes=30000"
     served = serve("offsets.topic.num.partitions=3", limit)
     names = [f"g{number}" for number in range(200)]

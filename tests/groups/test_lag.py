@@ -47,32 +47,23 @@ def ask(served: Served, *groups: str, now_ms: int | None = None) -> Rows:
     return served.run(lags(served).of(groups, now_ms))
 
 
-def test_the_lag_is_what_is_left_to_read(served: Served) -> None:
+def test_the_lag_is_what_is_left_to_read_and_the_age_of_the_next_record(served: Served) -> None:
     client = served.client()
     produce(client, times=5)
-    client.commit(3)
-    [found] = ask(served, "g")["g"]
-    assert found == PartitionLag("orders", 0, committed=3, start_offset=0, end_offset=5)
-    assert (found.lag, found.next_offset, found.lag_ms) == (2, 3, None)
-
-
-def test_in_time_it_is_the_age_of_the_next_record(served: Served) -> None:
-    client = served.client()
-    produce(client, times=5)
-    client.commit(3, "behind")
-    client.commit(5, "at the end")
-    found = ask(served, "behind", "at the end", now_ms=WRITTEN + 10_000)
-    assert {name: rows[0].lag_ms for name, rows in found.items()} == {
-        "behind": 7_000,
-        "at the end": 0,
+    groups = {"behind": 3, "at the end": 5, "beyond": 9, "without": -1}
+    for group_id, offset in groups.items():
+        client.commit(offset, group_id)
+    [behind] = ask(served, "behind")["behind"]
+    assert behind == PartitionLag("orders", 0, committed=3, start_offset=0, end_offset=5)
+    assert (behind.lag, behind.next_offset, behind.lag_ms) == (2, 3, None)
+    found = ask(served, *groups, now_ms=WRITTEN + 10_000)
+    assert {name: [(each.lag, each.lag_ms) for each in rows] for name, rows in found.items()} == {
+        "behind": [(2, 7_000)],
+        "at the end": [(0, 0)],
+        "beyond": [(0, 0)],
+        "without": [],
     }
-
-
-def test_a_record_of_the_future_has_no_age(served: Served) -> None:
-    client = served.client()
-    produce(client, times=1)
-    client.commit(0)
-    assert ask(served, "g", now_ms=WRITTEN - 1)["g"][0].lag_ms == 0
+    assert ask(served, "behind", now_ms=WRITTEN - 1)["behind"][0].lag_ms == 0, "of the future"
 
 
 def test_deleted_records_are_no_lag(served: Served) -> None:
@@ -83,19 +74,6 @@ def test_deleted_records_are_no_lag(served: Served) -> None:
     [found] = ask(served, "g", now_ms=WRITTEN + 10_000)["g"]
     assert (found.committed, found.start_offset, found.next_offset, found.lag) == (1, 4, 4, 1)
     assert found.lag_ms == 6_000
-
-
-def test_an_offset_beyond_the_end_is_no_lag(served: Served) -> None:
-    client = served.client()
-    produce(client, times=1)
-    client.commit(9)
-    assert ask(served, "g")["g"][0].lag == 0
-
-
-def test_an_offset_of_minus_one_has_no_lag(served: Served) -> None:
-    client = served.client()
-    client.commit(-1)
-    assert ask(served, "g") == {"g": []}
 
 
 def test_a_deleted_topic_has_no_lag(served: Served) -> None:

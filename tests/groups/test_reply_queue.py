@@ -9,10 +9,10 @@ import pytest
 from groupkeeper.groups.reply_queue import REPLIES_AT_ONCE, ReplyQueue
 from groupkeeper.turns import Turns
 from tests.support.requests import join_request
-from tests.support.served import Served, settle
+from tests.support.served import Client, Served, settle
 
 
-class Client:
+class Answered:
     def __init__(self, told: list[int], number: int) -> None:
         self._told, self._number = told, number
 
@@ -22,8 +22,8 @@ class Client:
         self._told.append(self._number)
 
 
-def replies(told: list[int], count: int, first: int = 0) -> list[tuple[Client, Any]]:
-    return [(Client(told, number), "yes") for number in range(first, first + count)]
+def replies(told: list[int], count: int, first: int = 0) -> list[tuple[Answered, Any]]:
+    return [(Answered(told, number), "yes") for number in range(first, first + count)]
 
 
 async def test_a_few_leave_at_once() -> None:
@@ -53,23 +53,16 @@ async def test_what_several_partitions_release_counts_together() -> None:
     assert len(told) == REPLIES_AT_ONCE
 
 
-async def test_an_answer_that_fails_costs_the_others_nothing() -> None:
+@pytest.mark.parametrize(("count", "failing"), [(20, 3), (200, 150)])
+async def test_an_answer_that_fails_costs_the_others_nothing(count: int, failing: int) -> None:
+    """One that leaves at once, and one of a later slice."""
     told: list[int] = []
     queue = ReplyQueue(Turns())
-    many = replies(told, 200)
-    many[150] = (many[150][0], None)
-    queue.send(many)
+    some = replies(told, count)
+    some[failing] = (some[failing][0], None)
+    queue.send(some)
     queue.flush()
-    assert told == [*range(150), *range(151, 200)]
-
-
-async def test_an_answer_that_fails_at_once_costs_the_others_nothing() -> None:
-    told: list[int] = []
-    queue = ReplyQueue(Turns())
-    few = replies(told, 20)
-    few[3] = (few[3][0], None)
-    queue.send(few)
-    assert told == [*range(3), *range(4, 20)]
+    assert told == [*range(failing), *range(failing + 1, count)]
 
 
 @pytest.fixture
@@ -115,14 +108,20 @@ def test_a_partition_that_closes_meanwhile_does_not_answer_twice(
     assert failed
 
 
-def test_a_partition_that_closes_dismisses_very_many_in_slices(
-    served: Served, slices: list[int]
-) -> None:
-    member_id, generation = settle(served.client())
+def joining(served: Served) -> list[Client]:
+    """Clients whose joins wait for the member that is there."""
     waiting = [served.client() for _ in range(200)]
     for each in waiting:
         each.send(3, join_request("g"))
     served.advance(0.5)
+    return waiting
+
+
+def test_a_partition_that_closes_dismisses_very_many_in_slices(
+    served: Served, slices: list[int]
+) -> None:
+    member_id, generation = settle(served.client())
+    waiting = joining(served)
 
     async def fail() -> None:
         served.fail()
@@ -135,9 +134,6 @@ def test_a_partition_that_closes_dismisses_very_many_in_slices(
 
 def test_a_stop_answers_all_that_wait(served: Served) -> None:
     settle(served.client())
-    waiting = [served.client() for _ in range(200)]
-    for each in waiting:
-        each.send(3, join_request("g"))
-    served.advance(0.5)
+    waiting = joining(served)
     served.stop()
     assert {each.take().error_code for each in waiting} == {16}
