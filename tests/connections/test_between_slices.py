@@ -10,9 +10,8 @@ from groupkeeper.apis.table import Dependencies, handlers
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.node import Node
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
-from tests.support.requests import codes_of, commit_request, delete_topic_request
+from tests.support.requests import codes_of, commit_request, create_request, delete_topic_request
 from tests.support.served import Client, Served, groups_apart
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -67,8 +66,7 @@ def client(served: Served) -> Client:
 
 
 def create(client: Client, name: str, partitions: int) -> None:
-    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    created = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+    created = client.call(4, create_request(name, partitions=partitions))
     assert created.topics[0].error_code == 0
 
 

@@ -8,7 +8,6 @@ from groupkeeper.groups.driver_life import PATIENCE_S
 from groupkeeper.groups.embedded_log import EmbeddedLog
 from groupkeeper.groups.loader import RELOAD_MOST_S
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -21,7 +20,7 @@ from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.placement import STATUS_HINT, partition_of
 from groupkeeper.topics.names import GROUP_TOPIC
-from tests.support.requests import commit_request, fetch_request, heartbeat
+from tests.support.requests import commit_request, create_request, fetch_request, heartbeat
 from tests.support.served import Client, Lines, Serve, Served, groups_apart
 
 PARTITIONS = 4
@@ -81,9 +80,7 @@ def repair(served: Served) -> None:
 
 
 def create(client: Client) -> int:
-    topic = CreatableTopic(name="orders", num_partitions=6, replication_factor=1)
-    response = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
-    return int(response.topics[0].error_code)
+    return int(client.call(4, create_request("orders", partitions=6)).topics[0].error_code)
 
 
 def delete(client: Client) -> int:

@@ -9,12 +9,11 @@ import pytest
 
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.protocol.record_batch import iter_batches
-from tests.support.requests import Places, commit_request
+from tests.support.requests import Places, commit_request, create_request
 from tests.support.served import Client, Serve, Served
 
 MODES = ["lose", "keep", "tear"]
@@ -29,8 +28,7 @@ def filled(serve: Serve) -> Served:
     """A huge group and a small one, in the same partition; batches of 12,000 bytes at most."""
     served = serve("offsets.topic.num.partitions=1", f"message.max.bytes={MOST_BYTES}")
     client = served.client()
-    topic = CreatableTopic(name="huge", num_partitions=120, replication_factor=1)
-    client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+    client.call(4, create_request("huge", partitions=120))
     places = list(HUGE)
     for at in range(0, len(places), 40):
         some = {place: HUGE[place] for place in places[at : at + 40]}

@@ -18,14 +18,13 @@ from groupkeeper.observe.events import event_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_event_types import TYPES
 from groupkeeper.protocol.group_events import Event
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequestTopic
 from groupkeeper.storage.errors import LockLost
 from groupkeeper.storage.log import queued_log
 from tests.support.broken import boom
 from tests.support.partition_logs import RefusingDisk
-from tests.support.requests import commit_request, join_request
+from tests.support.requests import commit_request, create_request, join_request
 from tests.support.served import Client, Lines, Serve, Served, groups_apart, settle
 from tests.support.stored_events import counts_of_dropped, of_type, stored, types
 
@@ -546,8 +545,7 @@ def test_a_storm_of_one_host_does_not_hide_its_rebalances(kind: str) -> None:
 def test_a_commit_that_resets_many_topics_is_told_whole(served: Served) -> None:
     client, most = served.client(), event_limits.SENDER_EVENTS
     names = [f"t{number}" for number in range(most + 50)]
-    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
-    client.call(4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+    client.call(4, create_request(*names))
     client.call(8, commit_request({(name, 0): 5 for name in names}, "g"))
     assert types(served).count("offsets_reset") == most + 50
 
@@ -600,8 +598,7 @@ def test_addresses_and_reasons_are_stored_as_the_setting_says(serve: Serve, mode
 def test_topics_of_any_name_are_not_personal(serve: Serve, mode: str, topic: str) -> None:
     served = serve(f"group.events.personal={mode}")
     client = served.client()
-    new = CreatableTopic(name=topic, num_partitions=2, replication_factor=1)
-    client.call(4, CreateTopicsRequest(topics=[new], timeout_ms=1000))
+    client.call(4, create_request(topic, partitions=2))
     client.call(8, commit_request({(topic, 0): 1, (topic, 1): 2}, "g"))
     served.advance(61)
     [commits] = of_type(served, "commits")

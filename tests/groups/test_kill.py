@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.support.process import Server
-from tests.support.requests import codes_of, commit_request, fetch_request
+from tests.support.requests import codes_of, commit_request, create_request, fetch_request
 from tests.support.wire import Address, Client, connect
 
 KILLS = 50
@@ -59,9 +58,8 @@ def fetched(client: Client, group_id: str) -> list[int]:
 
 
 def create_topic(address: Address) -> None:
-    topic = CreatableTopic(name="t", num_partitions=2, replication_factor=1)
     with connect(address) as client:
-        response = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=5000))
+        response = client.call(4, create_request("t", partitions=2))
     assert response.topics[0].error_code == 0
 
 

@@ -2,21 +2,14 @@
 
 from groupkeeper.groups import lag
 from groupkeeper.groups.lag import GroupLags, PartitionLag
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from groupkeeper.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
-from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.topics.slices import ITEMS
-from tests.support.requests import commit_request
+from tests.support.requests import (
+    commit_request,
+    create_request,
+    delete_records_request,
+    delete_topic_request,
+    produce_request,
+)
 from tests.support.served import Client, Served
 from tests.support.slices import counted
 
@@ -27,16 +20,8 @@ Rows = dict[str, list[PartitionLag]]
 def produce(client: Client, times: int, partition: int = 0) -> None:
     """So many batches of one record, a second from each to the next."""
     for number in range(times):
-        records = encode_batch(0, -1, WRITTEN + number * 1000, [(None, b"value")])
-        data = PartitionProduceData(index=partition, records=records)
-        topic = TopicProduceData(name="orders", partition_data=[data])
-        client.call(9, ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]))
-
-
-def delete_records(client: Client, offset: int) -> None:
-    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
-    topic = DeleteRecordsTopic(name="orders", partitions=[partition])
-    client.call(2, DeleteRecordsRequest(topics=[topic], timeout_ms=1000))
+        written = WRITTEN + number * 1000
+        client.call(9, produce_request("orders", partition, b"value", time=written))
 
 
 def lags(served: Served) -> GroupLags:
@@ -70,7 +55,7 @@ def test_deleted_records_are_no_lag(served: Served) -> None:
     client = served.client()
     produce(client, times=5)
     client.commit(1)
-    delete_records(client, 4)
+    client.call(2, delete_records_request("orders", 0, 4))
     [found] = ask(served, "g", now_ms=WRITTEN + 10_000)["g"]
     assert (found.committed, found.start_offset, found.next_offset, found.lag) == (1, 4, 4, 1)
     assert found.lag_ms == 6_000
@@ -79,8 +64,7 @@ def test_deleted_records_are_no_lag(served: Served) -> None:
 def test_a_deleted_topic_has_no_lag(served: Served) -> None:
     client = served.client()
     client.call(8, commit_request({("orders", 0): 1, ("payments", 2): 0}))
-    gone = DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1000)
-    client.call(6, gone)
+    client.call(6, delete_topic_request("orders"))
     assert [(each.topic, each.partition) for each in ask(served, "g")["g"]] == [("payments", 2)]
 
 
@@ -94,8 +78,7 @@ def test_groups_that_do_not_exist_or_are_not_served_are_left_out(served: Served)
 
 def test_a_large_group_is_read_in_slices(served: Served) -> None:
     client, many = served.client(), 1_000
-    wide = CreatableTopic(name="wide", num_partitions=many, replication_factor=1)
-    client.call(4, CreateTopicsRequest(topics=[wide], timeout_ms=1000))
+    client.call(4, create_request("wide", partitions=many))
     client.call(8, commit_request({("wide", index): 0 for index in range(many)}))
     found, slices = counted(lag.lags_of(served.group(), {}, lag.Pace()))
     assert found == []
@@ -148,7 +131,6 @@ def test_a_topic_made_anew_has_its_own_times(served: Served) -> None:
     produce(client, times=2)
     of_all = lags(served)
     assert served.run(of_all.times_of([("orders", 0, 1)])) != {}
-    gone = DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1000)
-    client.call(6, gone)
+    client.call(6, delete_topic_request("orders"))
     served._make_topics()
     assert served.run(of_all.times_of([("orders", 0, 1)])) == {}

@@ -8,10 +8,9 @@ from groupkeeper.coordinator.gate import ReplyGate
 from groupkeeper.coordinator.step import Step
 from groupkeeper.groups.offset_deleter import OffsetDeleter, StoppingError
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest
-from tests.support.requests import commit_request
+from tests.support.requests import commit_request, create_request
 from tests.support.served import Client, Served
 
 COMMITTED = {("orders", 0): 5}
@@ -21,9 +20,7 @@ PARTITIONS = "offsets.topic.num.partitions=4"
 
 def create(client: Client) -> int:
     """Create the topic; the error code."""
-    topic = CreatableTopic(name="orders", num_partitions=6, replication_factor=1)
-    response = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
-    return int(response.topics[0].error_code)
+    return int(client.call(4, create_request("orders", partitions=6)).topics[0].error_code)
 
 
 def delete(client: Client) -> int:
@@ -127,8 +124,7 @@ def test_after_a_crash_in_a_deletion_no_step_forgets_very_many_offsets(
 ) -> None:
     monkeypatch.setattr("groupkeeper.coordinator.deletion.PIECE_OFFSETS", 100)
     client = served.client()
-    large = CreatableTopic(name="large", num_partitions=900, replication_factor=1)
-    client.call(4, CreateTopicsRequest(topics=[large], timeout_ms=1000))
+    client.call(4, create_request("large", partitions=900))
     for group_id in ("g", "h"):
         places = {("large", n): n for n in range(900)} | {("orders", 0): 5}
         client.call(8, commit_request(places, group_id))

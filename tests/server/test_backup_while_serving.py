@@ -12,19 +12,6 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from groupkeeper.protocol.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
-from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from groupkeeper.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
-from groupkeeper.protocol.record_batch import encode_batch
 from groupkeeper.storage.backup.backup import back_up
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.log.limits import Limits
@@ -32,7 +19,13 @@ from groupkeeper.storage.store import Store
 from tests.support.backups import DEST, disk_with, job, tree
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.interleaved import CALLS, InTurns, Turns
-from tests.support.requests import commit_request
+from tests.support.requests import (
+    commit_request,
+    create_request,
+    delete_records_request,
+    delete_topic_request,
+    produce_request,
+)
 from tests.support.served import Served
 from tests.support.stored import values_in
 
@@ -106,13 +99,7 @@ class Life:
         topic = self.random.choice(sorted(self.produced))
         values = [b"life %d" % self.lives[topic]] * self.random.randint(1, 3)
         self.produced[topic] += values
-        records = encode_batch(0, -1, 1, [(None, value) for value in values])
-        data = PartitionProduceData(index=0, records=records)
-        request = ProduceRequest(
-            acks=-1,
-            timeout_ms=1000,
-            topic_data=[TopicProduceData(name=topic, partition_data=[data])],
-        )
+        request = produce_request(topic, 0, *values, time=1)
         [partition] = self.client.call(9, request).responses[0].partition_responses
         assert partition.error_code == 0
         return None
@@ -121,8 +108,7 @@ class Life:
         missing = sorted({*TOPICS} - self.produced.keys())
         if missing:
             name = self.random.choice(missing)
-            topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-            made = self.client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=1000))
+            made = self.client.call(4, create_request(name))
             assert made.topics[0].error_code == 0
             self.lives[name] = self.lives.get(name, 0) + 1
             self.produced[name] = []
@@ -132,16 +118,14 @@ class Life:
             name = self.random.choice(sorted(self.produced))
             del self.produced[name]
             self.states.append({at: v for at, v in self.states[-1].items() if at[1] != name})
-            request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000)
-            assert self.client.call(6, request).responses[0].error_code == 0
+            deleted = self.client.call(6, delete_topic_request(name))
+            assert deleted.responses[0].error_code == 0
 
     def delete_records(self) -> None:
         if self.produced:
             name = self.random.choice(sorted(self.produced))
             offset = self.random.randint(0, len(self.produced[name]))
-            at = DeleteRecordsPartition(partition_index=0, offset=offset)
-            topics = [DeleteRecordsTopic(name=name, partitions=[at])]
-            self.client.call(2, DeleteRecordsRequest(topics=topics, timeout_ms=1000))
+            self.client.call(2, delete_records_request(name, 0, offset))
 
     def idle(self) -> None:
         self.served.advance(0.1)

@@ -13,7 +13,6 @@ from urllib.request import urlopen
 
 import pytest
 
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from groupkeeper.server.collector import LOOKED_AT
@@ -21,6 +20,7 @@ from tests.support.process import Process
 from tests.support.requests import (
     codes_of,
     commit_request,
+    create_request,
     delete_topic_request,
     fetch_request,
     heartbeat,
@@ -183,8 +183,7 @@ def server(tmp_path: Path) -> Iterator[Uncollected]:
 def live(server: Uncollected, number: int) -> None:
     """A group and a topic, from their beginning to their end, and clients that end otherwise."""
     client, group, topic = connect(server.kafka), f"g{number}", f"t{number}"
-    wanted = CreatableTopic(name=topic, num_partitions=2, replication_factor=1)
-    client.call(4, CreateTopicsRequest(topics=[wanted], timeout_ms=5000))
+    client.call(4, create_request(topic, partitions=2))
     joined = client.call(3, join_request(group))
     member_id, generation = joined.member_id, joined.generation_id
     client.call(3, sync_request(member_id, generation, group, {member_id: b"x"}))

@@ -4,17 +4,11 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
-)
-from groupkeeper.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
 )
 from groupkeeper.protocol.record_batch import encode_batch, iter_batches
 from groupkeeper.protocol.records.consumer_offsets import (
@@ -27,6 +21,7 @@ from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import TIME, batch
 from tests.support.fake_files import FakeDisk, FakeFiles
+from tests.support.requests import create_request, produce_request
 from tests.support.served import Serve, Served
 
 OF_COMMIT, OF_LOG = 6, 8
@@ -61,8 +56,7 @@ def moved(serve: Serve, *, topics: bool) -> Served:
 
 
 def make(served: Served, name: str) -> None:
-    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1)]
-    made = served.client().call(4, CreateTopicsRequest(topics=topics, timeout_ms=1000))
+    made = served.client().call(4, create_request(name))
     assert made.topics[0].error_code == 0
 
 
@@ -72,10 +66,7 @@ def epochs(served: Served) -> dict[str, int]:
 
 
 def produce(served: Served, base: int) -> None:
-    records = encode_batch(0, -1, TIME, [(None, b"new")])
-    data = [PartitionProduceData(index=0, records=records)]
-    topics = [TopicProduceData(name="orders", partition_data=data)]
-    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=topics)
+    request = produce_request("orders", 0, b"new", time=TIME)
     [answer] = served.client().call(9, request).responses[0].partition_responses
     assert (answer.error_code, answer.base_offset) == (0, base)
 

@@ -10,11 +10,6 @@ from groupkeeper.cli.app import command
 from groupkeeper.protocol.group_events import Event, decode, encode
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.protocol.record_batch import decode_records, encode_batch, iter_batches
 from groupkeeper.protocol.timed_batch import TimedRecord, encode_timed_batch
@@ -56,16 +51,7 @@ def fetched(answer: Any) -> list[str]:
 
 
 def span(served: Served) -> tuple[int, int]:
-    def ask(timestamp: int) -> int:
-        wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-        request = ListOffsetsRequest(
-            topics=[ListOffsetsTopic(name=EVENT_TOPIC, partitions=[wanted])]
-        )
-        found = served.client().call(7, request).topics[0].partitions[0]
-        assert not found.error_code
-        return int(found.offset)
-
-    return ask(-2), ask(-1)
+    return served.client().span(EVENT_TOPIC)
 
 
 def test_clients_see_an_internal_topic_and_read_all_events(serve: Serve) -> None:

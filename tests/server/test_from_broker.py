@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from groupkeeper.protocol.embedded import decode_assignment
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from tests.support.directories import restore
-from tests.support.requests import commit_request, fetch_request
+from tests.support.requests import commit_request, create_request, fetch_request
 from tests.support.served import Client, Serve, Served
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -122,8 +121,7 @@ def test_the_first_commit_to_every_group_is_accepted_and_kept(
     moved: Served, expected: Json
 ) -> None:
     topics = sorted({row["topic"] for row in expected["offsets"]})
-    made = [CreatableTopic(name=name, num_partitions=9, replication_factor=1) for name in topics]
-    moved.client().call(4, CreateTopicsRequest(topics=made, timeout_ms=1000))
+    moved.client().call(4, create_request(*topics, partitions=9))
     empty = [group["group"] for group in expected["groups"] if not group["members"]]
     for group in empty:
         answer = moved.client().call(8, commit_request({(topics[0], 8): 4711}, group))

@@ -13,27 +13,19 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-from groupkeeper.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from groupkeeper.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
-from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from groupkeeper.protocol.messages.list_offsets import (
-    MAX_TIMESTAMP,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
+from groupkeeper.protocol.messages.list_offsets import MAX_TIMESTAMP
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from tests.support.process import Process, assigned
 from tests.support.requests import (
     commit_request,
+    create_request,
     delete_records_request,
     delete_topic_request,
     join_request,
+    list_request,
     produce_request,
+    records_request,
     sync_request,
 )
 from tests.support.wire import Address, Client, connect
@@ -55,29 +47,12 @@ ALLOWED = {
 """Beginnings of paths that the event loop may use, and why."""
 
 
-def _fetch(topic: str, partition: int) -> FetchRequest:
-    place = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=100_000)
-    topics = [FetchTopic(topic=topic, partitions=[place])]
-    return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=100_000, topics=topics)
-
-
-def _offsets(topic: str, timestamp: int) -> ListOffsetsRequest:
-    wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    return ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
-
-
 def _use(client: Client) -> None:
     """Topics, records, a group and its offsets: made, read and deleted."""
-    topics = [
-        CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in ("t", "u")
-    ]
-    kept = CreatableTopicConfig(name="retention.bytes", value="-1")
-    topics.append(
-        CreatableTopic(name="kept", num_partitions=1, replication_factor=1, configs=[kept])
-    )
-    client.call(7, CreateTopicsRequest(topics=topics, timeout_ms=10_000))
+    client.call(7, create_request("t", "u", partitions=2))
+    client.call(7, create_request("kept", retention_bytes="-1"))
     client.call(7, produce_request("kept", 0, b"v" * 2_000))
-    client.call(11, _fetch("kept", 0))  # offset 0 of "t" may have been deleted before its Fetch
+    client.call(11, records_request("kept", 0))  # offset 0 of "t" may be gone by now
     for number in range(100):
         answer = client.call(7, produce_request("t", number % 2, b"v" * 2_000))
         assert answer.responses[0].partition_responses[0].base_offset == number // 2
@@ -88,9 +63,9 @@ def _use(client: Client) -> None:
         client.call(7, commit_request({("t", 0): offset}, "g", member, generation))
     for topic in ("t", "__consumer_offsets", "__group_events"):
         for partition in (0, 1):
-            client.call(11, _fetch(topic, partition))
+            client.call(11, records_request(topic, partition))
     for timestamp in (0, MAX_TIMESTAMP):
-        client.call(7, _offsets("t", timestamp))
+        client.call(7, list_request("t", 0, timestamp))
     client.call(1, delete_records_request("t", 0, 45))
     client.call(2, DescribeLogDirsRequest(topics=None))
     client.call(7, MetadataRequest(topics=None))

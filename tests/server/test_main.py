@@ -18,12 +18,11 @@ from crc32c import crc32c
 
 from groupkeeper.cli import main as cli
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.server import main
 from groupkeeper.server.server import Server
 from groupkeeper.settings.options import Listen, ServeOptions
 from tests.support.process import Process
-from tests.support.requests import codes_of, commit_request, join_request
+from tests.support.requests import codes_of, commit_request, create_request, join_request
 from tests.support.wire import Client, connect
 
 Start = Callable[..., Process]
@@ -71,9 +70,7 @@ def client_of(process: Process) -> Client:
 
 
 def create_topic(client: Client) -> None:
-    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
-    response = client.call(4, CreateTopicsRequest(topics=[topic], timeout_ms=5000))
-    assert response.topics[0].error_code == 0
+    assert client.call(4, create_request("t")).topics[0].error_code == 0
 
 
 def commit(client: Client) -> int:

@@ -5,42 +5,21 @@ upgrade.
 from typing import Any
 
 from groupkeeper.observe.exposition import Exposition
-from groupkeeper.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from groupkeeper.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
-from groupkeeper.protocol.record_batch import encode_batch
+from tests.support.requests import produce_request
 from tests.support.served import Serve, Served
 from tests.support.slices import whole
 
 INTERVAL_S = 300.0
 
 
-def produce(served: Served, topic: str = "orders") -> None:
-    records = encode_batch(0, -1, served.disk.wall_ms(), [(b"key", b"value")])
-    data = PartitionProduceData(index=0, records=records)
-    sent = TopicProduceData(name=topic, partition_data=[data])
-    answer = served.client().call(9, ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[sent]))
+def produce(served: Served) -> None:
+    request = produce_request("orders", 0, b"value", time=served.disk.wall_ms())
+    answer = served.client().call(9, request)
     assert not answer.responses[0].partition_responses[0].error_code
 
 
-def span(served: Served, topic: str = "orders") -> tuple[int, int]:
-    """The first offset and the next one."""
-
-    def ask(timestamp: int) -> int:
-        wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-        request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
-        found = served.client().call(7, request).topics[0].partitions[0]
-        assert not found.error_code
-        return int(found.offset)
-
-    return ask(-2), ask(-1)
+def span(served: Served) -> tuple[int, int]:
+    return served.client().span("orders")
 
 
 def events(lines: Any, event: str) -> list[dict[str, Any]]:
@@ -53,7 +32,7 @@ def test_a_pass_comes_an_interval_after_the_start_and_after_each_other(
     served = serve("log.retention.ms=1000")
     began = served.loop.time()
     produce(served)
-    served.advance(INTERVAL_S - 1)
+    served.advance(INTERVAL_S - 0.9)
     assert span(served) == (0, 1)
     produce(served)
     served.advance(INTERVAL_S + 5 - (served.loop.time() - began))
@@ -85,11 +64,6 @@ def test_a_server_that_stops_ends_its_passes(serve: Serve) -> None:
         produce(served)
         served.advance(0.01)
     served.stop()
-    start = span_after(served)
-    assert start[1] == 20
-
-
-def span_after(served: Served) -> tuple[int, int]:
     served.start()
     served.settled()
-    return span(served)
+    assert span(served)[1] == 20

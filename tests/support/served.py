@@ -34,6 +34,7 @@ from tests.support.requests import (
     heartbeat,
     join_request,
     leave_request,
+    list_request,
     sync_request,
 )
 from tests.support.virtual_loop import Pipe, VirtualLoop
@@ -131,6 +132,15 @@ class Client(asyncio.Protocol):
             for topic in group.topics
             for each in topic.partitions
         }
+
+    def span(self, topic: str) -> tuple[int, int]:
+        """First and next offset of partition 0."""
+        found = [
+            self.call(7, list_request(topic, 0, timestamp)).topics[0].partitions[0]
+            for timestamp in (-2, -1)
+        ]
+        assert not any(each.error_code for each in found)
+        return found[0].offset, found[1].offset
 
 
 class Served:
