@@ -1,8 +1,7 @@
 """One connection: cutting, order, back-pressure, and what ends it."""
 
 import asyncio
-from itertools import cycle
-from typing import Any
+from itertools import cycle, pairwise
 from unittest.mock import Mock
 
 import pytest
@@ -10,26 +9,22 @@ import pytest
 from groupkeeper.connections.inbox import HELD_BYTES, Inbox
 from groupkeeper.exchange import NO_REPLY
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
-from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
+from groupkeeper.protocol.messages.join_group import JoinGroupResponse
 from groupkeeper.protocol.messages.produce import ProduceRequest
-from tests.support.fake_socket import API_VERSIONS, HEARTBEAT, JOIN, LIMIT, PRODUCE, Bench
+from tests.support.fake_socket import (
+    API_VERSIONS,
+    HEARTBEAT,
+    JOIN,
+    LIMIT,
+    PRODUCE,
+    Bench,
+    answer_join,
+    beat,
+    join,
+)
 from tests.support.requests import join_request, leave_request
 from tests.support.served import Lines, Served, settle
-
-
-@pytest.fixture
-async def bench() -> Bench:
-    return Bench()
-
-
-def beat(bench: Bench, group_id: str = "g", **options: Any) -> bytes:
-    return bench.frame(4, HeartbeatRequest(group_id=group_id), **options)
-
-
-def join(bench: Bench) -> bytes:
-    return bench.frame(9, JoinGroupRequest(group_id="g"))
-
 
 # -- cutting ---------------------------------------------------------------------------------------
 
@@ -39,18 +34,13 @@ async def test_a_request_is_answered_in_the_call_that_brought_it(bench: Bench) -
     assert bench.answers() == [(1, HeartbeatResponse())]
 
 
-async def test_bytes_may_come_one_by_one(bench: Bench) -> None:
-    data = beat(bench) + beat(bench)
-    bench.receive(*(data[at : at + 1] for at in range(len(data))))
-    assert bench.answered() == [1, 2]
-
-
-async def test_a_cut_may_fall_anywhere() -> None:
-    for cut in range(1, 60):
+async def test_a_cut_may_fall_anywhere_or_everywhere() -> None:
+    cuts = [[0, cut, None] for cut in range(1, 60)]
+    for ends in (*cuts, [*range(60), None]):
         bench = Bench()
         data = beat(bench) + beat(bench)
-        bench.receive(data[:cut], data[cut:])
-        assert bench.answered() == [1, 2], cut
+        bench.receive(*(data[start:end] for start, end in pairwise(ends)))
+        assert bench.answered() == [1, 2], ends
 
 
 async def test_what_came_together_is_answered_in_order_in_one_write(bench: Bench) -> None:
@@ -126,8 +116,7 @@ async def test_a_request_that_waits_blocks_what_follows_and_keeps_the_order(benc
     bench.receive(beat(bench) + join(bench) + beat(bench), beat(bench))
     assert bench.answered() == [1]
     assert len(bench.requests) == 2
-    bench.parked[0].answer(JoinGroupResponse())
-    await asyncio.sleep(0)
+    await answer_join(bench)
     assert bench.answered() == [1, 2, 3, 4]
 
 
@@ -141,8 +130,7 @@ async def test_what_was_held_back_is_not_decided_inside_the_answer(bench: Bench)
 async def test_two_that_wait_take_turns(bench: Bench) -> None:
     bench.receive(join(bench) + join(bench) + beat(bench))
     for number in (0, 1):
-        bench.parked[number].answer(JoinGroupResponse())
-        await asyncio.sleep(0)
+        await answer_join(bench, number)
     assert bench.answered() == [1, 2, 3]
 
 
@@ -165,8 +153,7 @@ async def test_reading_pauses_when_too_much_is_held_and_goes_on_later(bench: Ben
             bench.receive(frame)
     assert not bench.socket.is_reading()
     assert bench.connection.held < HELD_BYTES + 20_000
-    bench.parked[0].answer(JoinGroupResponse())
-    await asyncio.sleep(0)
+    await answer_join(bench)
     assert bench.socket.reading
     assert len(bench.answered()) > 20
 
@@ -340,8 +327,7 @@ async def test_no_reply_answers_nothing_and_lets_the_next_go(bench: Bench) -> No
 
 async def test_a_late_no_reply_lets_the_next_go_as_well(bench: Bench) -> None:
     bench.receive(join(bench) + beat(bench))
-    bench.parked[0].answer(NO_REPLY)
-    await asyncio.sleep(0)
+    await answer_join(bench, response=NO_REPLY)
     assert bench.answered() == [2]
 
 
@@ -349,8 +335,7 @@ async def test_an_answer_to_a_client_that_is_gone_is_dropped(bench: Bench) -> No
     bench.receive(join(bench))
     bench.socket.abort()
     await asyncio.sleep(0)
-    bench.parked[0].answer(JoinGroupResponse())
-    await asyncio.sleep(0)
+    await answer_join(bench)
     assert bench.socket.writes == []
 
 
@@ -362,38 +347,28 @@ async def test_what_a_client_sent_before_it_went_still_counts(bench: Bench) -> N
     for number in (0, 1):
         assert bench.stats.open == len(bench.table.opened) == 0  # it takes no place of another
         assert len(bench.table.orphans) == 1
-        bench.parked[number].answer(JoinGroupResponse())
-        await asyncio.sleep(0)
+        await answer_join(bench, number)
     assert len(bench.table.orphans) == 0
     assert [request.group_id for request in bench.requests] == ["g", "first", "g"]
     assert bench.socket.writes == []
 
 
-@pytest.mark.parametrize("rest", [b"\0\0\0\1x", b"\0\0\0\0"])
-async def test_who_is_gone_and_sent_nonsense_is_not_counted(bench: Bench, rest: bytes) -> None:
-    bench.receive(join(bench) + rest)
-    bench.socket.abort()
-    await asyncio.sleep(0)
-    bench.parked[0].answer(JoinGroupResponse())
-    await asyncio.sleep(0)
-    assert bench.stats.open == len(bench.table.opened) == 0
-
-
-async def test_who_is_gone_and_met_a_bug_is_not_counted(bench: Bench) -> None:
+@pytest.mark.parametrize("rest", [b"\0\0\0\1x", b"\0\0\0\0", None], ids=["odd", "empty", "bug"])
+async def test_who_is_gone_and_sent_nonsense_or_met_a_bug_is_not_counted(
+    bench: Bench, rest: bytes | None
+) -> None:
     bench.routes[HEARTBEAT] = Mock(side_effect=ValueError)
-    bench.receive(join(bench) + beat(bench))
+    bench.receive(join(bench) + (beat(bench) if rest is None else rest))
     bench.socket.abort()
     await asyncio.sleep(0)
-    bench.parked[0].answer(JoinGroupResponse())
-    await asyncio.sleep(0)
+    await answer_join(bench)
     assert bench.stats.open == len(bench.table.opened) == 0
 
 
 async def test_what_came_after_we_hung_up_does_not_count(bench: Bench) -> None:
     bench.receive(join(bench) + beat(bench))
     bench.connection.close()
-    bench.parked[0].answer(JoinGroupResponse())
-    await asyncio.sleep(0)
+    await answer_join(bench)
     assert len(bench.requests) == 1
 
 
@@ -418,8 +393,7 @@ async def test_an_answer_that_cannot_be_encoded_costs_its_connection(
     bench: Bench, lines: Lines
 ) -> None:
     bench.receive(join(bench) + beat(bench))
-    bench.parked[0].answer(JoinGroupResponse(generation_id=1 << 40))
-    await asyncio.sleep(0)
+    await answer_join(bench, response=JoinGroupResponse(generation_id=1 << 40))
     assert bench.socket.closed
     assert bench.socket.writes == []
     assert [line["event"] for line in lines()] == ["answer cannot be written"]

@@ -14,18 +14,9 @@ from groupkeeper.connections.connection_table import (
     ConnectionState,
 )
 from groupkeeper.connections.inbox import HELD_BYTES
-from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
-from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from tests.support.fake_socket import HEARTBEAT, PRODUCE, Bench, FakeSocket
+from groupkeeper.protocol.messages.join_group import JoinGroupResponse
+from tests.support.fake_socket import HEARTBEAT, PRODUCE, Bench, FakeSocket, beat, join
 from tests.support.served import Lines
-
-
-@pytest.fixture
-async def bench() -> Bench:
-    bench = Bench()
-    bench.services.connections = bench.table = bench.new_table(most=100)
-    bench.connection, bench.socket = bench.connect()
-    return bench
 
 
 def look(bench: Bench, seconds: float = 0.0) -> None:
@@ -33,14 +24,6 @@ def look(bench: Bench, seconds: float = 0.0) -> None:
     bench.clock.time += seconds
     for _ in bench.table.look(bench.clock.time):
         pass
-
-
-def beat(bench: Bench, size: int = 1) -> bytes:
-    return bench.frame(4, HeartbeatRequest(group_id="g" * size))
-
-
-def join(bench: Bench) -> bytes:
-    return bench.frame(9, JoinGroupRequest(group_id="g"))
 
 
 def begin(connection: Connection, size: int, sent: int) -> None:
@@ -73,14 +56,20 @@ async def test_a_place_of_an_address_is_free_again(bench: Bench) -> None:
     assert not bench.connect("10.0.0.1")[1].closed
 
 
+async def orphan(bench: Bench) -> Connection:
+    """A client that hung up while a request was behind one that waits."""
+    connection, socket = bench.connect()
+    connection.data_received(join(bench) + beat(bench))
+    socket.hang_up()
+    await asyncio.sleep(0)
+    return connection
+
+
 async def test_clients_that_are_gone_take_no_place(bench: Bench) -> None:
     """A request behind one that waits is kept for a client that hung up, and nobody else pays."""
     bench.services.connections = table = bench.new_table(most=3)
     for _ in range(10):
-        connection, socket = bench.connect()
-        connection.data_received(join(bench) + beat(bench))
-        socket.hang_up()
-        await asyncio.sleep(0)
+        await orphan(bench)
     assert len(table.orphans) == 10
     assert not table.opened
     assert not bench.connect()[1].closed
@@ -90,13 +79,7 @@ async def test_of_clients_that_are_gone_the_oldest_is_dropped(
     bench: Bench, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ORPHANS", 3)
-    orphans = []
-    for _ in range(4):
-        connection, socket = bench.connect()
-        connection.data_received(join(bench) + beat(bench))
-        socket.hang_up()
-        await asyncio.sleep(0)
-        orphans.append(connection)
+    orphans = [await orphan(bench) for _ in range(4)]
     assert [each.state is ConnectionState.CLOSED for each in orphans] == [True, False, False, False]
     assert list(bench.table.orphans) == orphans[1:]
     assert [line["event"] for line in lines()] == ["requests of a disconnected client dropped"]
@@ -253,7 +236,7 @@ async def test_answers_that_are_not_taken_go_when_there_are_too_many(
 
 async def test_one_alone_may_be_longer_than_all_may_be_together(bench: Bench) -> None:
     bench.limits.requests.limit = 10
-    frame = beat(bench, 30_000)
+    frame = beat(bench, "g" * 30_000)
     frame = BIG.to_bytes(4, "big") + frame[4:] + bytes(BIG - len(frame) + 4)
     bench.receive(*(frame[at : at + 50_000] for at in range(0, len(frame), 50_000)))
     for _ in range(5):

@@ -35,33 +35,17 @@ from groupkeeper.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
+from groupkeeper.protocol.messages.join_group import JoinGroupResponse
 from groupkeeper.protocol.messages.produce import ProduceRequest
 from groupkeeper.protocol.registry import response_encoder
 from groupkeeper.turns import TURN_S, Slices
-from tests.support.fake_socket import HEARTBEAT, LIMIT, PRODUCE, Bench
+from tests.support.fake_socket import HEARTBEAT, LIMIT, PRODUCE, Bench, beat, join
 from tests.support.served import Lines
 
 MEMBER = Member("m", None, "", "", 10_000, 10_000, [])
 
 FETCH, DESCRIBE, DELETE = ApiKey.FETCH, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS
-
-
-@pytest.fixture
-async def bench() -> Bench:
-    bench = Bench()
-    bench.services.connections = bench.table = bench.new_table(most=100)
-    bench.connection, bench.socket = bench.connect()
-    return bench
-
-
-def beat(bench: Bench, group_id: str = "g") -> bytes:
-    return bench.frame(4, HeartbeatRequest(group_id=group_id))
-
-
-def join(bench: Bench) -> bytes:
-    return bench.frame(9, JoinGroupRequest(group_id="g"))
 
 
 def describe(bench: Bench, *group_ids: str) -> bytes:
@@ -70,6 +54,19 @@ def describe(bench: Bench, *group_ids: str) -> bytes:
 
 def delete(bench: Bench, *group_ids: str) -> bytes:
     return bench.frame(2, DeleteGroupsRequest(groups_names=list(group_ids)))
+
+
+def delete_in_turns(bench: Bench, seen: list[Any] | None = None) -> None:
+    """Let every DeleteGroups take a turn; note those that are done."""
+
+    def handle(request: Any, *_: Any) -> Slices[Response]:
+        bench.clock.time += TURN_S
+        yield
+        if seen is not None:
+            seen.append(request)
+        return DeleteGroupsResponse()
+
+    bench.routes[DELETE] = handle
 
 
 def slow(bench: Bench, seconds: float) -> None:
@@ -334,13 +331,7 @@ async def test_garbage_in_a_long_request_closes_the_connection(bench: Bench, lin
 async def test_who_hangs_up_during_a_long_request_is_still_obeyed(bench: Bench) -> None:
     seen: list[Any] = []
 
-    def handle(request: Any, *_: Any) -> Slices[Response]:
-        bench.clock.time += TURN_S
-        yield
-        seen.append(request)
-        return DeleteGroupsResponse()
-
-    bench.routes[DELETE] = handle
+    delete_in_turns(bench, seen)
     bench.receive(delete(bench, *MANY) + beat(bench, "last"))
     bench.socket.hang_up()
     await iterations(6)
@@ -353,13 +344,7 @@ async def test_who_hangs_up_during_a_long_request_is_still_obeyed(bench: Bench) 
 
 async def test_only_so_much_is_worked_on_at_a_time(bench: Bench) -> None:
     """As objects, long requests take far more memory than on the wire."""
-
-    def handle(*_: Any) -> Slices[Response]:
-        bench.clock.time += TURN_S
-        yield
-        return DeleteGroupsResponse()
-
-    bench.routes[DELETE] = handle
+    delete_in_turns(bench)
     frames = [delete(bench, *MANY) for _ in range(2)]
     bench.limits.sliced.limit = len(frames[0]) + 100  # a shorter class than that of long ones
     other, socket = bench.connect()
@@ -468,12 +453,7 @@ async def test_an_answer_longer_than_clients_take_closes_the_connection(
 
 
 async def test_long_requests_do_not_stand_in_the_way_of_shorter_ones(bench: Bench) -> None:
-    def handle(*_: Any) -> Slices[Response]:
-        bench.clock.time += TURN_S
-        yield
-        return DeleteGroupsResponse()
-
-    bench.routes[DELETE] = handle
+    delete_in_turns(bench)
     bench.limits.sliced_long.limit = 1
     long = [delete(bench, *MANY, "x" * 30_000, "y" * 30_000) for _ in range(2)]
     assert len(long[0]) > LONG_REQUEST_BYTES
@@ -520,13 +500,17 @@ async def test_a_client_that_goes_takes_its_long_answer_along(bench: Bench) -> N
 # -- how long a request may be ---------------------------------------------------------------------
 
 
+def limit_requests(bench: Bench) -> None:
+    bench.limits.request_bytes = 10_000
+    bench.connection._most = 10_004
+
+
 @pytest.mark.parametrize("split", [4, 5, 6, 100])
 async def test_a_long_request_is_refused_in_its_own_form(
     bench: Bench, lines: Lines, split: int
 ) -> None:
-    bench.limits.request_bytes = 10_000
-    bench.connection._most = 10_004
-    frame = bench.frame(4, HeartbeatRequest(group_id="g" * 20_000))
+    limit_requests(bench)
+    frame = beat(bench, "g" * 20_000)
     bench.receive(frame[:split], frame[split:200], frame[200:])
     error = ErrorCode.UNKNOWN_SERVER_ERROR
     assert bench.answers() == [(1, HeartbeatResponse(error_code=error))]
@@ -537,8 +521,7 @@ async def test_a_long_request_is_refused_in_its_own_form(
 
 @pytest.mark.parametrize("split", [4, 5, 6, 100])
 async def test_what_is_not_known_may_not_be_long(bench: Bench, lines: Lines, split: int) -> None:
-    bench.limits.request_bytes = 10_000
-    bench.connection._most = 10_004
+    limit_requests(bench)
     frame = (20_000).to_bytes(4, "big") + (99).to_bytes(2, "big") + bytes(200)
     bench.receive(frame[:split], frame[split:])
     assert bench.socket.closed
@@ -548,8 +531,7 @@ async def test_what_is_not_known_may_not_be_long(bench: Bench, lines: Lines, spl
 
 
 async def test_produce_may_be_long(bench: Bench) -> None:
-    bench.limits.request_bytes = 10_000
-    bench.connection._most = 10_004
+    limit_requests(bench)
     bench.routes[PRODUCE] = lambda request, *_: bench.requests.append(request) or HeartbeatResponse
     frame = bench.frame(9, ProduceRequest(transactional_id="t" * 20_000, acks=0))
     bench.receive(*(frame[at : at + 7_000] for at in range(0, len(frame), 7_000)))
@@ -615,7 +597,7 @@ async def test_a_change_that_is_not_in_the_table_is_a_bug(bench: Bench) -> None:
 
 
 async def test_a_parked_request_is_waiting(bench: Bench) -> None:
-    bench.receive(bench.frame(9, JoinGroupRequest(group_id="g")))
+    bench.receive(join(bench))
     assert bench.connection.state is ConnectionState.WAITING
     bench.parked[0].answer(JoinGroupResponse())
     assert bench.connection.state is ConnectionState.READING

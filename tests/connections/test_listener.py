@@ -20,7 +20,7 @@ class Port:
 
     def __init__(self) -> None:
         self.bench = Bench()
-        self.table = self.bench.new_table()
+        self.table = self.bench.new_table(most=2)
         self.services = replace(self.bench.services, connections=self.table)
         self.listener = Listener(self.services)
         self.address = ("", 0)

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.connections import call
 from groupkeeper.connections.steady import SteadyBeat
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group
@@ -13,25 +12,11 @@ from groupkeeper.coordinator.member import Member
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
-from groupkeeper.protocol.registry import request_decoder
 from tests.support.requests import commit_request, heartbeat, join_request, sync_request
 from tests.support.served import Client, Served, settle
 from tests.support.wire import frame
 
 MEMBER = Member("m", None, "", "", 10_000, 10_000, [])
-
-
-@pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The API key of every request that was decoded."""
-    keys: list[int] = []
-
-    def counting(key: int, version: int) -> Any:
-        keys.append(key)
-        return request_decoder(key, version)
-
-    monkeypatch.setattr(call, "request_decoder", counting)
-    return keys
 
 
 class Member:

@@ -5,31 +5,17 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.connections import call, steady_commits
+from groupkeeper.connections import steady_commits
 from groupkeeper.coordinator import steady_commit
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_topics import DeleteTopicsRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest
-from groupkeeper.protocol.registry import request_decoder
 from tests.support.requests import commit_request, fetch_request, heartbeat, join_request
 from tests.support.served import Client, Served, settle
 from tests.support.stored_events import stored, types
 
 PLACES = [("orders", 0), ("orders", 3), ("payments", 1)]
-
-
-@pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The API key of every request that was decoded."""
-    keys: list[int] = []
-
-    def counting(key: int, version: int) -> Any:
-        keys.append(key)
-        return request_decoder(key, version)
-
-    monkeypatch.setattr(call, "request_decoder", counting)
-    return keys
 
 
 class Member:

@@ -23,7 +23,8 @@ from groupkeeper.exchange import ReplyTo
 from groupkeeper.observe.metrics import AnswerErrors, ConnectionStats, Histogram, RequestTimes
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.message import Message, key_of
-from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
+from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from groupkeeper.settings.options import PLAINTEXT
 from groupkeeper.turns import Turns
 from tests.support.codecs import response_decoder
@@ -140,8 +141,8 @@ class Bench:
         self._sent: dict[int, tuple[int, int]] = {}
 
     def new_table(self, **limits: Any) -> ConnectionTable:
-        """A table for two connections, unless the limits say otherwise."""
-        limits = {"most": 2, "most_per_host": 10, "max_idle_s": 600.0, **limits}
+        """A table for a hundred connections, unless the limits say otherwise."""
+        limits = {"most": 100, "most_per_host": 10, "max_idle_s": 600.0, **limits}
         return ConnectionTable(self.limits, self.stats, **limits)
 
     def connect(self, host: str = "10.0.0.7") -> tuple[Connection, FakeSocket]:
@@ -187,3 +188,17 @@ class Bench:
     def answered(self, socket: FakeSocket | None = None) -> list[int]:
         """Correlation ids, in the order of the answers."""
         return [correlation_id for correlation_id, _ in self.answers(socket)]
+
+
+def beat(bench: Bench, group_id: str = "g", **options: Any) -> bytes:
+    return bench.frame(4, HeartbeatRequest(group_id=group_id), **options)
+
+
+def join(bench: Bench) -> bytes:
+    return bench.frame(9, JoinGroupRequest(group_id="g"))
+
+
+async def answer_join(bench: Bench, number: int = 0, response: Any = None) -> None:
+    """Answer a request that waits, and let the connection go on."""
+    bench.parked[number].answer(response or JoinGroupResponse())
+    await asyncio.sleep(0)
