@@ -351,8 +351,7 @@ async def test_a_batch_that_belongs_to_another_is_not_written_without_it(
             process.refuse_one(OFFSETS)
         first = batch(hand.log, hand, b"v%d" % number)
         late = beside(events, first, b"e%d" % number)
-        hand.to_write.append([first, late])
-        hand.log.append_from(hand)
+        hand.give_batches(first, late)
         outcome, event = await hand.outcome(), await events.outcome()
         assert isinstance(outcome, StorageError) == isinstance(event, StorageError)
         outcomes.append(not isinstance(outcome, StorageError))
@@ -370,8 +369,7 @@ async def test_a_batch_without_the_one_that_belongs_to_it_is_written(stores: Sto
     process.refuse_one(EVENTS)
     for number in range(3):
         first = batch(hand.log, hand, b"%d" % number)
-        hand.to_write.append([first, beside(events, first, b"event")])
-        hand.log.append_from(hand)
+        hand.give_batches(first, beside(events, first, b"event"))
         assert await hand.outcome() == [b"%d" % number]
     assert isinstance(events.told[-1], StorageError)
 
@@ -385,8 +383,7 @@ async def test_records_that_are_made_late_may_be_several_batches_or_none(stores:
     epoch = await events.log.claim_beside(events, 7)
     assert epoch >= 7
     for batches in ([[b"a", b"b"], [b"c"]], [], [[b"d"]]):
-        events.to_write.append([LogBatch(events.log, events, Late(batches))])
-        events.log.append_from(events)
+        events.give_batches(LogBatch(events.log, events, Late(batches)))
         assert await events.outcome() == []
     again = Hand(process.log(EVENTS))
     later = await again.log.claim_beside(again, epoch + 1)
@@ -409,13 +406,11 @@ async def test_records_that_cannot_be_made_cost_their_own_owner_only(stores: Sto
     await events.log.claim_beside(events, 1)
     first = batch(hand.log, hand, b"v")
     odd = LogBatch(events.log, events, Late([], fails=True), first)
-    hand.to_write.append([first, odd])
-    hand.log.append_from(hand)
+    hand.give_batches(first, odd)
     assert await hand.outcome() == [b"v"]
     assert "a bug" in str(await events.outcome())
     later = beside(events, None, b"later")
-    events.to_write.append([later])
-    events.log.append_from(events)
+    events.give_batches(later)
     assert await events.outcome() == []
 
 
@@ -430,8 +425,7 @@ async def test_a_log_beside_another_has_its_epoch_and_survives_a_kill(stores: St
         before, epoch = epoch, await hand.log.claim(hand)
         assert await events.log.claim_beside(events, epoch) >= epoch > before
         first = batch(hand.log, hand, b"v%d" % number)
-        hand.to_write.append([first, beside(events, first, b"e%d" % number)])
-        hand.log.append_from(hand)
+        hand.give_batches(first, beside(events, first, b"e%d" % number))
         assert await hand.outcome() == [b"v%d" % number]
         process.kill()
         process = stores.start()
@@ -450,8 +444,7 @@ async def test_a_log_beside_another_is_opened_again_under_the_same_epoch(stores:
         else:
             process.heal()
             await events.log.claim_beside(events, epoch)
-        events.to_write.append([beside(events, None, b"e%d" % refuse)])
-        events.log.append_from(events)
+        events.give_batches(beside(events, None, b"e%d" % refuse))
         outcome = await events.outcome()
     assert outcome == []
     assert await hand.append(b"v") == [b"v"], "its claim stands"

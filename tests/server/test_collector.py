@@ -110,25 +110,23 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+def printed(script: str, *arguments: str) -> str:
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, timeout=300
+    ).stdout
+
+
 @pytest.mark.parametrize(("script", "kept"), [(GROWING, 150_000), (REPLACING, 100_000)])
 def test_a_collection_looks_at_few_objects_however_many_there_are(script: str, kept: int) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300
-    )
-    most, set_aside = map(int, ran.stdout.split())
+    most, set_aside = map(int, printed(script).split())
     assert most <= max(LOOKED_AT)
     assert set_aside > kept
 
 
 def test_the_oldest_objects_are_collected_between_two_iterations_only() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", IN_CALLBACKS],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    before, after = ([int(each) for each in line.split()] for line in ran.stdout.splitlines())
+    lines = printed(IN_CALLBACKS).splitlines()
+    before, after = ([int(each) for each in line.split()] for line in lines)
     assert min(before[:2]) > 10
     assert before[2] == 0
     assert after[2] == 1, "nothing was left for the second call"
@@ -148,14 +146,7 @@ print(gc.get_freeze_count() - before)
 
 @pytest.mark.parametrize("length", [10, 1_000_000])
 def test_a_list_that_takes_long_to_look_at_is_looked_at_once(length: int) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", LONG_LIST, str(length)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    assert (int(ran.stdout) > 0) == (length > 10)
+    assert (int(printed(LONG_LIST, str(length))) > 0) == (length > 10)
 
 
 class Uncollected(Process):

@@ -1,9 +1,5 @@
 """Leader epochs of topics in a directory whose folders come from a broker with later epochs."""
 
-from typing import Any
-
-import pytest
-
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -22,7 +18,7 @@ from groupkeeper.storage.recovery.opening import open_log
 from tests.support.batches import TIME, batch
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.requests import create_request, produce_request
-from tests.support.served import Serve, Served
+from tests.support.served import Lines, Serve, Served
 
 OF_COMMIT, OF_LOG = 6, 8
 """The newest epochs in the copied folders."""
@@ -93,13 +89,17 @@ def test_topics_begin_after_the_newest_epoch_of_a_commit(serve: Serve) -> None:
     assert epochs(served) == {"orders": OF_COMMIT + 1, "other": OF_COMMIT + 1}
 
 
-def test_copied_messages_are_continued_in_a_newer_epoch(serve: Serve) -> None:
+def test_copied_messages_are_continued_in_a_newer_epoch_and_a_line_says_so_once(
+    serve: Serve, lines: Lines
+) -> None:
     served = moved(serve, topics=True)
     assert epochs(served) == {"orders": OF_LOG + 1}
     produce(served, 2)
     served.restart()
     produce(served, 3)
     served.stop()
+    found = [line for line in lines() if "leader epoch" in line["event"]]
+    assert [line["epoch"] for line in found] == [OF_LOG + 1]
     assert written_epochs(served) == [2, OF_LOG, OF_LOG + 1, OF_LOG + 1]
 
 
@@ -116,31 +116,15 @@ def test_folders_that_are_copied_later_count_when_the_next_start_finds_them(serv
     assert epochs(served)["copied"] == OF_LOG + 1
 
 
-@pytest.mark.parametrize(
-    ("asked", "told"),
-    [
-        (2, (2, 1)),
-        (5, (2, 1)),
-        (OF_LOG, (OF_LOG, 2)),
-        (OF_LOG + 1, (OF_LOG + 1, 2)),
-        (99, (-1, -1)),
-    ],
-)
-def test_the_ends_of_copied_epochs_are_known(
-    serve: Serve, asked: int, told: tuple[int, int]
-) -> None:
-    assert end_of(moved(serve, topics=True), asked) == told
+def test_the_ends_of_copied_epochs_are_known(serve: Serve) -> None:
+    served = moved(serve, topics=True)
+    wanted = (2, 5, OF_LOG, OF_LOG + 1, 99)
+    ends = [(2, 1), (2, 1), (OF_LOG, 2), (OF_LOG + 1, 2), (-1, -1)]
+    assert [end_of(served, epoch) for epoch in wanted] == ends
 
 
-def test_without_copied_folders_topics_are_in_epoch_0(served: Served, lines: Any) -> None:
+def test_without_copied_folders_topics_are_in_epoch_0(served: Served, lines: Lines) -> None:
     assert epochs(served) == {"orders": 0, "payments": 0}
     served.restart()
     assert epochs(served) == {"orders": 0, "payments": 0}
     assert [line for line in lines() if "leader epoch" in line["event"]] == []
-
-
-def test_a_line_tells_of_the_epoch_once(serve: Serve, lines: Any) -> None:
-    served = moved(serve, topics=True)
-    served.restart()
-    found = [line for line in lines() if "leader epoch" in line["event"]]
-    assert [line["epoch"] for line in found] == [OF_LOG + 1]

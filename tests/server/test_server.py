@@ -135,18 +135,13 @@ def test_a_clean_restart_is_no_rebalance(served: Served) -> None:
     assert served.client().beat(member_id, generation) == 0
 
 
-def test_a_failure_of_a_topics_log_is_logged(tmp_path: Path, lines: Any) -> None:
-    server = Server(ServeOptions(tmp_path))
-    server.topics.partitions._failed("orders-0", OSError("no space"))
-    [line] = lines()
-    assert (line["where"], line["error"]) == ("orders-0", "no space")
-
-
 def test_a_bug_in_the_topics_is_not_taken_for_a_disk(tmp_path: Path, lines: Any) -> None:
-    server = Server(ServeOptions(tmp_path))
-    server.topics.partitions._failed("request", KeyError("orders"))
-    [line] = lines()
-    assert "KeyError" in line["exception"]
+    failed = Server(ServeOptions(tmp_path)).topics.partitions._failed
+    failed("orders-0", OSError("no space"))
+    failed("request", KeyError("orders"))
+    disk, bug = lines()
+    assert (disk["where"], disk["error"]) == ("orders-0", "no space")
+    assert "KeyError" in bug["exception"]
 
 
 def test_an_empty_data_directory_needs_few_files(serve: Any) -> None:

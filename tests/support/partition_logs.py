@@ -87,7 +87,10 @@ class Hand(Owner):
 
     def give(self, *values: bytes, beside: tuple[LogBatch, ...] = ()) -> None:
         """Write soon, in one take."""
-        self.to_write.append([batch(self.log, self, *values), *beside])
+        self.give_batches(batch(self.log, self, *values), *beside)
+
+    def give_batches(self, *batches: LogBatch) -> None:
+        self.to_write.append([*batches])
         self.log.append_from(self)
 
     async def is_asked(self) -> None:
