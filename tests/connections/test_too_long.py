@@ -11,26 +11,19 @@ from groupkeeper.connections.too_long import ROWS_BYTES, TooLong
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
-from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from groupkeeper.protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestTopic,
-)
 from groupkeeper.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from groupkeeper.refused_rows import ROWS_IN_A_SLICE
 from tests.support.served import Lines, Served
 from tests.support.slices import counted
@@ -80,31 +73,6 @@ def test_a_member_is_told(served: Served, version: int, lines: Lines) -> None:
     )
     assert told(served, version, request, lines).error_code == FAILED
     assert served.members("g") == 0
-
-
-def test_a_leader_is_told(served: Served, lines: Lines) -> None:
-    plan = [SyncGroupRequestAssignment(member_id="m", assignment=bytes(TOO_MUCH))]
-    request = SyncGroupRequest(group_id="g", generation_id=1, member_id="m", assignments=plan)
-    assert told(served, 5, request, lines).error_code == FAILED
-
-
-def test_those_who_leave_and_offsets_that_are_deleted(served: Served, lines: Lines) -> None:
-    names = ["x" * 30_000] * (TOO_MUCH // 30_000)
-    topics = [OffsetDeleteRequestTopic(name=each) for each in names]
-    request = OffsetDeleteRequest(group_id="g", topics=topics)
-    assert told(served, 0, request, lines).error_code == FAILED
-    members = [MemberIdentity(member_id=each) for each in names]
-    leave = LeaveGroupRequest(group_id="g", members=members)
-    assert served.client().call(5, leave).error_code == FAILED
-
-
-def test_each_group_of_many_has_the_error(served: Served, lines: Lines) -> None:
-    names = ["x" * 30_000] * (TOO_MUCH // 30_000)
-    described = told(served, 5, DescribeGroupsRequest(groups=names), lines).groups
-    assert {each.error_code for each in described} == {FAILED}
-    results = served.client().call(2, DeleteGroupsRequest(groups_names=names)).results
-    assert [each.group_id for each in results] == names
-    assert {each.error_code for each in results} == {FAILED}
 
 
 def test_beyond_what_is_read_the_connection_is_closed(served: Served, lines: Lines) -> None:
