@@ -8,6 +8,7 @@ cache, and a thread the rest. Waiting is in apis/fetch.py. Source: Kafka's
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from groupkeeper.protocol.errors import ErrorCode
@@ -149,6 +150,8 @@ class FetchReader:
         self._failed = failed
         self.room: Callable[[], int] = lambda: sys.maxsize
         """Returns how many bytes of responses may still be held; called for each response."""
+        self._being_read = 0
+        """Maximum bytes of the responses that threads are reading."""
 
     def plan(
         self, request: FetchRequest, watch: Callable[[TopicPartition], None] | None = None
@@ -159,7 +162,7 @@ class FetchReader:
         """
         pace = Pace()
         unopened: dict[TopicPartition, None] = {}
-        share = max(LEAST_BYTES, self.room() // ROOM_SHARE)
+        share = max(LEAST_BYTES, (self.room() - self._being_read) // ROOM_SHARE)
         reads = Reads(min(request.max_bytes, self._max_bytes, share))
         for topic in request.topics:
             for wanted in topic.partitions:
@@ -185,7 +188,13 @@ class FetchReader:
             return NOTHING
         if (yield from reads.cached()):
             return _IN_PLACE.start(lambda: reads.found)
-        return self._jobs.start(reads)
+        job = self._jobs.start(reads)
+        self._being_read += reads.budget
+        job.when_done(partial(self._was_read, reads.budget))
+        return job
+
+    def _was_read(self, budget: int) -> None:
+        self._being_read -= budget
 
     async def read(self, request: FetchRequest, version: int, turns: Turns) -> ReadResult:
         """Open logs, read and answer, without waiting for records."""

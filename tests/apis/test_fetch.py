@@ -18,6 +18,8 @@ from groupkeeper.protocol.messages.fetch import (
 )
 from groupkeeper.protocol.record_batch import iter_batches
 from groupkeeper.storage.errors import NotCached
+from groupkeeper.topics.fetch_reader import LEAST_BYTES, RESPONSE_BYTES
+from groupkeeper.topics.file_jobs import FileJob, FileJobs
 from groupkeeper.topics.names import GROUP_TOPIC
 from tests.support.slices import counted
 from tests.support.virtual_loop import VirtualLoop
@@ -452,6 +454,53 @@ async def test_answers_shrink_as_room_for_them_ends(scene: Scene) -> None:
         assert len((await scene.fetch(("t", 0, 0))).records) == batches * size
     await scene.produce("t", 1, batch("a" * 100_000))
     assert len((await scene.fetch(("t", 1, 0))).records) > 100_000
+
+
+WANTED, LARGE = ("__consumer_offsets", 2, 0), {"partition_max_bytes": 2 * RESPONSE_BYTES}
+
+
+class HeldJobs(FileJobs):
+    """Runs jobs when told to, as threads do that wait for a disk."""
+
+    def __init__(self) -> None:
+        self.held: list[FileJob[Any]] = []
+
+    def start(self, call: Callable[[], Any], *, wait: bool = True) -> FileJob[Any]:
+        self.held.append(FileJob(call))
+        return self.held[-1]
+
+    def run_all(self) -> None:
+        while self.held:
+            job = self.held.pop()
+            job.run()
+            job.finish()
+
+
+async def test_responses_that_threads_are_reading_share_the_room() -> None:
+    jobs = HeldJobs()
+    scene = Scene(file_jobs=lambda: jobs)
+    asked: list[int] = []
+
+    class Large(GroupLog):
+        def read(self, offset: int, max_bytes: int, **how: bool) -> bytes:
+            found = super().read(offset, max_bytes, **how)
+            asked.append(max_bytes)
+            return found
+
+    scene.serve_group_logs(lambda index: Large(batch("x"), 1))
+    room = 64 * 1024 * 1024
+    scene.topics.reader.room = lambda: room
+    replies = [scene.send_fetch(WANTED, **LARGE) for _ in range(500)]
+    jobs.run_all()
+    for reply in replies:
+        await reply.wait()
+    assert room * 3 // 4 < sum(each for each in asked if each > LEAST_BYTES) <= room
+    assert asked.count(LEAST_BYTES) > 100
+    asked.clear()
+    reply = scene.send_fetch(WANTED, **LARGE)
+    jobs.run_all()
+    await reply.wait()
+    assert asked == [RESPONSE_BYTES], "no thread reads any more"
 
 
 async def test_who_waits_for_more_than_there_is_room_for_need_not(scene: Scene) -> None:
