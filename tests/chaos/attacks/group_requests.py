@@ -232,7 +232,13 @@ ATTACKS = (
     Attack(
         "join-topics", FAMILY, "JoinGroup subscribed to 500,000 and 250,000 topics", join_topics
     ),
-    Attack("join-metadata", FAMILY, "JoinGroup with 90 MB and 4 MB of metadata", join_metadata),
+    Attack(
+        "join-metadata",
+        FAMILY,
+        "JoinGroup with 90 MB and 4 MB of metadata",
+        join_metadata,
+        limits=Limits(growth_mib=64 + 90),  # a frame is read up to socket.request.max.bytes
+    ),
     Attack("leave-group", FAMILY, "LeaveGroup of 100,000 members", leave_group),
     Attack("list-groups", FAMILY, "ListGroups, /metrics, /readyz with 100,000 groups", list_groups),
 )
