@@ -11,9 +11,9 @@ from groupkeeper.storage.recovery.manifest import ManifestFile
 from groupkeeper.storage.recovery.opening import open_log
 from groupkeeper.storage.store import Store
 from tests.storage.test_damage import (
+    FLUSHES,
     LIMITS,
     NAMES,
-    ROUNDS,
     TOPIC,
     Damage,
     accept,
@@ -108,7 +108,7 @@ def test_a_cut_or_missing_segment_names_the_offsets(disk: FakeDisk, damage: Dama
     damage(disk, TOPIC)
     accept(disk, TOPIC)
     log = opened(disk, TOPIC)
-    assert lost_in(log) == set(range(ROUNDS)) - numbers_in(log) != set()
+    assert lost_in(log) == set(range(FLUSHES)) - numbers_in(log) != set()
 
 
 def test_the_journal_knows_how_much_a_missing_last_segment_had(disk: FakeDisk) -> None:
@@ -209,7 +209,7 @@ def compacted(disk: FakeDisk, *groups: int) -> dict[int, bytes]:
     swap.finish()
     kept = {int((value or b"").split()[0]): value or b"" for value in values_in(log)}
     log.close()
-    assert 10 < len(kept) < ROUNDS
+    assert 10 < len(kept) < FLUSHES
     return kept
 
 
