@@ -83,8 +83,7 @@ def _store(
     group = groups.get(request.group_id)
     if group is None:
         if len(groups) >= step.config.max_groups:
-            sender, most = Who.calling(caller, ""), step.config.max_groups
-            note_group_refused(request.group_id, "max_groups", most, sender, step)
+            note_group_refused(request.group_id, Who.calling(caller, ""), step)
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         group = groups.create_unused(request.group_id, Who.calling(caller, ""), step)
     if assessed.records and not group.is_stored:

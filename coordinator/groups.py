@@ -10,7 +10,7 @@ from typing import Final
 
 from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.causes import Who
-from groupkeeper.coordinator.facts import GroupCreated, LimitName, LimitReached
+from groupkeeper.coordinator.facts import GroupCreated, LimitReached
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member_bytes import MemberBytes
 from groupkeeper.coordinator.rebalance import drop_pending
@@ -114,6 +114,7 @@ def note_created(group: Group, who: Who, step: Step) -> None:
         step.note(GroupCreated(*group.fact_head, who=who))
 
 
-def note_group_refused(group_id: str, limit: LimitName, most: int, who: Who, step: Step) -> None:
-    """Note that a group was not created because of a limit."""
-    step.note(LimitReached(group_id, 0, GroupState.DEAD, 0, limit=limit, most=most, who=who))
+def note_group_refused(group_id: str, who: Who, step: Step) -> None:
+    """Note that a group was not created because of `max_groups`."""
+    head = group_id, 0, GroupState.DEAD, 0
+    step.note(LimitReached(*head, limit="max_groups", most=step.config.max_groups, who=who))

@@ -81,8 +81,7 @@ def join(
             return
         if len(groups) >= step.config.max_groups:
             call.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, step)
-            sender, most = call.who(member_id), step.config.max_groups
-            note_group_refused(request.group_id, "max_groups", most, sender, step)
+            note_group_refused(request.group_id, call.who(member_id), step)
             return
         group = groups.create_unused(request.group_id, call.who(""), step)
     _join_group(group, call, step)

@@ -48,17 +48,20 @@ def variable(name: str) -> str:
     return ENVIRONMENT_PREFIX + name
 
 
+def _shared(*names: str, key: str, **more: Any) -> Decorator:
+    """Make an option that has a variable, shown in its help."""
+    return click.option(*names, show_default=True, show_envvar=True, envvar=variable(key), **more)
+
+
 def bootstrap_server(
     default: str | None = BOOTSTRAP_SERVER, text: str = "Bootstrap servers."
 ) -> Decorator:
     """Make the option of the Kafka cluster to connect to; the value is checked text."""
-    return click.option(
+    return _shared(
         "--bootstrap-server",
+        key="BOOTSTRAP_SERVER",
         callback=_servers,
         default=default,
-        show_default=True,
-        show_envvar=True,
-        envvar=variable("BOOTSTRAP_SERVER"),
         metavar="HOST:PORT,...",
         help=text,
     )
@@ -70,13 +73,11 @@ def address_option(name: str, default: str | None, text: str, *, off: bool = Fal
     def read(_: object, __: object, given: str | None) -> Address | str | None:
         return given if given is None or (off and given == "off") else parsed(given)
 
-    return click.option(
+    return _shared(
         f"--{name}",
+        key=name.upper(),
         callback=read,
         default=default,
-        show_default=True,
-        show_envvar=True,
-        envvar=variable(name.upper()),
         metavar="HOST:PORT|off" if off else "HOST:PORT",
         help=text,
     )
@@ -127,26 +128,23 @@ def _take_defaults(ctx: click.Context, _: object, path: Path | None) -> Path | N
     return path
 
 
-CONFIG: Final = click.option(
+CONFIG: Final = _shared(
     "--config",
     "--command-config",
+    key="CONFIG",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     is_eager=True,
     callback=_take_defaults,
-    show_envvar=True,
-    envvar=variable("CONFIG"),
     metavar="FILE",
     help="Properties of Kafka's clients, such as bootstrap.servers and security.protocol.",
 )
-REQUEST_TIMEOUT: Final = click.option(
+REQUEST_TIMEOUT: Final = _shared(
     "--timeout",
     "timeout_ms",
+    key="TIMEOUT",
     type=float,
     callback=_milliseconds,
     default=TIMEOUT_S,
-    show_default=True,
-    show_envvar=True,
-    envvar=variable("TIMEOUT"),
     metavar="SECONDS",
     help="Timeout of a request, including its retries, in seconds.",
 )
