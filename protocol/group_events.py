@@ -43,7 +43,7 @@ class Event(NamedTuple):
 
 
 class CauseCode(StrEnum):
-    """The one trigger of a change. The values are part of the stored event format."""
+    """Trigger of a change. The values are part of the stored event format."""
 
     MEMBER_JOINED = "member_joined"
     STATIC_MEMBER_JOINED = "static_member_joined"

@@ -27,7 +27,7 @@ from groupkeeper.turns import Slices
 
 @dataclass(slots=True)
 class _Part:
-    """Some of the offsets that an OffsetDelete names."""
+    """A part of the offsets that an OffsetDelete names."""
 
     continues: bool
     """The first topic is also the last one of the part before."""

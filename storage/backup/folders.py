@@ -51,7 +51,7 @@ LEFT_OUT: Final = (CLEANED, ".tmp", ".sound", ".deleted")
 
 @dataclass(slots=True, frozen=True)
 class FileCopy:
-    """What is known about the copy of one file."""
+    """Source, size and checksum of the copy of one file."""
 
     made_of: FileStat | bytes
     """The file's metadata just before it was copied, or the contents of a small file."""

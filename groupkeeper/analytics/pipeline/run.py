@@ -55,7 +55,7 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class Trunk:
-    """What an analysis runs on, and where its files go."""
+    """The engine of an analysis, and the folders of its files."""
 
     engine: Engine
     scratch: str
