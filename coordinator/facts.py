@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Cause, Who
+from groupkeeper.coordinator.stalls import StallKind
 
 
 @dataclass(slots=True)
@@ -298,6 +299,16 @@ class OffsetsRemoved(Fact):
     partitions: Mapping[str, Sequence[int]]
     who: Who | None
     """The sender of the request."""
+
+
+@dataclass(slots=True)
+class CoordinatorStalled(Fact):
+    """The coordinator could not answer, or its wall clock was moved; `group` is empty."""
+
+    what: StallKind
+    duration_ms: int
+    jump_ms: int | None = None
+    """How far the wall clock was moved."""
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from typing import Final
 
 from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.facts import NotedFact
+from groupkeeper.coordinator.stalls import Stalls
 from groupkeeper.coordinator.step import GroupResponse, KeyValue, Step
 
 Replies = list[tuple[ReplyTo, GroupResponse]]
@@ -60,6 +61,8 @@ class ReplyGate:
     """The number of facts so far."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Number of facts by class that were dropped because too many waited."""
+    stalls: Stalls = field(default_factory=Stalls)
+    """Is given the time since which records wait."""
     _queue: deque[tuple[list[KeyValue], int]] = field(default_factory=deque)
     """The records of each step, and their size in bytes. The records of a step stay in one batch,
     so that the log has all of them or none; only a step too large for a batch is cut."""
@@ -94,6 +97,8 @@ class ReplyGate:
             facts.append(NotedFact(self.noted, step.now, step.wall, bool(records), fact))
             self.noted += 1
         if records:
+            if self.appended == self.durable:
+                self.stalls.waiting_since = step.now
             if step.cuts:
                 self._queue += step.batches()
             else:
@@ -153,13 +158,15 @@ class ReplyGate:
         self._untaken_facts -= len(facts)
         return facts
 
-    def written(self, unwritten: Unwritten) -> Released:
+    def written(self, unwritten: Unwritten, now: int) -> Released:
         """Note that these records are durable, and return what waited for them. To be called in the
         order of `take`, without a gap: records in a gap may be lost, and would be acknowledged.
+        `now`: monotonic ms.
         """
         assert self.durable == unwritten.begin, "a batch before this one is not known to be durable"
         assert unwritten.mark <= self.taken, "taken from another gate, or before the log failed"
         self.durable = mark = unwritten.mark
+        self.stalls.waiting_since = None if mark == self.appended else now
         replies: Replies = []
         facts: list[NotedFact] = []
         while self._parked and self._parked[0][0] <= mark:
@@ -178,4 +185,5 @@ class ReplyGate:
         self._untaken.clear()
         self._untaken_facts = 0
         self.appended = self.taken = self.durable
+        self.stalls.waiting_since = None
         return replies

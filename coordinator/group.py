@@ -251,6 +251,7 @@ class Group:
             self._count(protocols, +1)
             self.member_bytes.add(bytes_of(protocols) - bytes_of(member.protocols))
             member.protocols = protocols
+        member.is_restored = False
         before, (member.session_timeout_ms, member.rebalance_timeout_ms) = (
             member.rebalance_timeout_ms,
             timeouts,

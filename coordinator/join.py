@@ -27,10 +27,12 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups, note_created, note_group_refused
-from groupkeeper.coordinator.join_call import JoinCall, differences, park, revoked, what_changed
+from groupkeeper.coordinator.join_call import JoinCall, differences, park
+from groupkeeper.coordinator.likely import COORDINATOR_STALLED
 from groupkeeper.coordinator.liveness import contacted
 from groupkeeper.coordinator.member import Member, PendingMember
 from groupkeeper.coordinator.member_bytes import MEMBER_BYTES, bytes_of
+from groupkeeper.coordinator.prolong import give_up
 from groupkeeper.coordinator.rebalance import (
     add_cause,
     complete_early,
@@ -40,6 +42,7 @@ from groupkeeper.coordinator.rebalance import (
     remove,
 )
 from groupkeeper.coordinator.records import empty_group_record
+from groupkeeper.coordinator.rejoin_cause import rejoin_cause
 from groupkeeper.coordinator.replies import check_member, join_reply, note_limit, refused
 from groupkeeper.coordinator.static_join import replace_static_member
 from groupkeeper.coordinator.step import Step, size_of
@@ -228,6 +231,7 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
     elif group.rebalance is not None and group.rebalance.initial_delay:
         group.rebalance.newcomers = True
     session_ms, rebalance_ms = call.timeouts
+    stalled = give_up(group, caller.peer, session_ms, step)
     member = Member(
         member_id=member_id,
         instance_id=request.group_instance_id,
@@ -246,7 +250,9 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
     # A session could expire during the first join phase, so a longer timer stands in for it.
     timer = Timer(TimerKind.NEW_MEMBER, group.group_id, member_id)
     step.deadlines.set(timer, step.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
-    if group.recent is not None:
+    if stalled is not None:
+        cause.likely, cause.evidence = COORDINATOR_STALLED, {**cause.evidence, **stalled}
+    elif group.recent is not None:
         guess = group.recent.join(step.now, member.instance_id, caller.peer)
         cause.likely, cause.evidence = guess[0], {**cause.evidence, **guess[1]}
     step.note(MemberJoined(*group.fact_head, member.who, cause, call.timeouts))
@@ -275,7 +281,7 @@ def _join_with_id(group: Group, call: JoinCall, step: Step) -> None:
 
 
 def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
-    before, changed = member.protocols, member.protocols != call.protocols
+    changed = member.protocols != call.protocols
     preparing = group.state is GroupState.PREPARING_REBALANCE
     timeouts = member.session_timeout_ms, member.rebalance_timeout_ms
     if changed or not preparing or timeouts != call.timeouts:
@@ -283,10 +289,10 @@ def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
         step.note(MemberRejoined(*group.fact_head, member.who, differs, call.timeouts))
     leads = member.member_id == group.leader_id
     if preparing:
+        cause = rejoin_cause(group, member, call) if changed else None
         park(group, member, call, step)
-        code = what_changed(before, call.protocols) if changed else CauseCode.MEMBER_REJOINED
-        if code is CauseCode.SUBSCRIPTION_CHANGED:
-            add_cause(group, call.cause(code, member.member_id), step)
+        if cause is not None and cause.code is CauseCode.SUBSCRIPTION_CHANGED:
+            add_cause(group, cause, step)
         complete_if_all_joined(group, step)
         return
     contacted(group, member, call.caller.peer, step)
@@ -294,15 +300,7 @@ def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
         # Repeat an answer that was lost. In Stable, only a leader that rejoins starts a rebalance.
         step.reply(call.reply_to, join_reply(group, member, call.caller.api_version))
         return
-    code, count = CauseCode.LEADER_REJOINED, None
-    if changed:
-        code, count = what_changed(before, call.protocols), revoked(before, call.protocols)
-        if code is CauseCode.MEMBER_REJOINED and leads and count == 0:
-            # It gave up nothing: the metadata only adds partitions that were assigned since.
-            code = CauseCode.LEADER_REJOINED
-    cause = call.cause(code, member.member_id)
-    if code is CauseCode.MEMBER_REJOINED and count is not None:
-        cause.evidence = {"revoked": count}
+    cause = rejoin_cause(group, member, call)
     park(group, member, call, step)
     prepare(group, cause, step)
 

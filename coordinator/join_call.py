@@ -1,23 +1,17 @@
 """A JoinGroup request with its caller and reply token, as `join` and `static_join` pass it on."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.liveness import contacted
-from groupkeeper.coordinator.member import Member, Protocols
+from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.replies import answer_join, join_refused
 from groupkeeper.coordinator.step import Step
-from groupkeeper.coordinator.subscription import topics_of_all
-from groupkeeper.protocol.embedded import decode_subscription
-from groupkeeper.protocol.errors import DecodeError, ErrorCode
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-
-METADATA_READ_BYTES: Final = 32 * 1024
-"""The longest metadata that is read for evidence: a step has to stay short."""
 
 
 @dataclass(slots=True)
@@ -63,24 +57,6 @@ def _without_doubles(protocols: list[JoinGroupRequestProtocol]) -> list[JoinGrou
     return [p for p in protocols if first[p.name] is p]
 
 
-def what_changed(before: Protocols, after: Protocols) -> CauseCode:
-    """Return the cause of a rejoin: changed topics or protocols, or only user data.
-
-    A cooperative consumer sends other user data to request the rebalance after a revocation
-    (KIP-429).
-    """
-    same = [p.name for p in before] == [p.name for p in after] and all(
-        _same_topics(p.metadata, q.metadata) for p, q in zip(before, after, strict=True)
-    )
-    return CauseCode.MEMBER_REJOINED if same else CauseCode.SUBSCRIPTION_CHANGED
-
-
-def _same_topics(before: bytes, after: bytes) -> bool:
-    """Return whether the topics are equal; False also when they are too many to read."""
-    topics = topics_of_all([before])
-    return topics is not None and topics == topics_of_all([after])
-
-
 def park(group: Group, member: Member, call: JoinCall, step: Step) -> None:
     """Update the member from its request, and let the request wait for the other members."""
     answer_join(group, member, ErrorCode.REBALANCE_IN_PROGRESS, step, member.member_id)
@@ -100,25 +76,3 @@ def differences(member: Member, call: JoinCall) -> list[str]:
         "timeouts": timeouts != call.timeouts,
     }
     return [name for name, differs in changed.items() if differs]
-
-
-def revoked(before: Protocols, after: Protocols) -> int | None:
-    """Return how many of its partitions the member has given up, according to the metadata of its
-    first protocol, as in the second rebalance of a cooperative consumer; None if the metadata does
-    not say or is too long to read.
-    """
-    owned = [_owned(each[0].metadata) for each in (before, after)]
-    if owned[0] is None or owned[1] is None:
-        return None
-    return len(owned[0] - owned[1])
-
-
-def _owned(metadata: bytes) -> set[tuple[str, int]] | None:
-    if len(metadata) > METADATA_READ_BYTES:
-        return None
-    try:
-        subscription = decode_subscription(metadata)
-    except DecodeError:
-        return None
-    owned = subscription.owned_partitions
-    return {(each.topic, partition) for each in owned for partition in each.partitions}

@@ -60,14 +60,16 @@ class Leaving:
     def _is_itself(self, member: Member) -> bool:
         """Return whether the member left itself, or was removed by another client. A member leaves
         by its member id and alone, on its own connection; or, as a client may open a new
-        connection, with its client id, unless the old connection from another host is open.
+        connection, with its client id, unless the old connection is open and has another host, or
+        was the one for heartbeats.
         """
         peer, known = self.caller.peer, member.peer
         if self.several or not self.by_id:
             return False
-        if known is not None and not known.link.closed and known.host != peer.host:
-            return False
         own = known is not None and known.link is peer.link
+        other_open = known is not None and not known.link.closed and not own
+        if known is not None and other_open and (known.host != peer.host or member.beats):
+            return False
         return own or peer.client_id == member.client_id
 
 

@@ -26,6 +26,28 @@ CRASH_OR_NETWORK: Final = "crash_or_network"
 SLOW_MEMBER: Final = "slow_member"
 DUEL: Final = "duel"
 ROLLING_RESTART: Final = "rolling_restart"
+COORDINATOR_STALLED: Final = "coordinator_stalled"
+PARTITIONS_CHANGED: Final = "partitions_changed"
+REBALANCE_ENFORCED: Final = "rebalance_enforced"
+PROBING_REBALANCE: Final = "probing_rebalance"
+PARTITIONS_REVOKED: Final = "partitions_revoked"
+TAKEN_OVER: Final = "taken_over"
+
+GUESSES: Final = (
+    MAX_POLL_EXCEEDED,
+    SHUTDOWN,
+    CRASH_OR_NETWORK,
+    SLOW_MEMBER,
+    DUEL,
+    ROLLING_RESTART,
+    COORDINATOR_STALLED,
+    PARTITIONS_CHANGED,
+    REBALANCE_ENFORCED,
+    PROBING_REBALANCE,
+    PARTITIONS_REVOKED,
+    TAKEN_OVER,
+)
+"""All of them; `LIKELY` in `protocol.group_event_words` has their words."""
 
 DUEL_MS: Final = 300_000
 """Two replacements of running clients within this time are a duel."""
@@ -53,6 +75,13 @@ _END_WORDS: Final = (
     "leaving group per normal operation",
 )
 
+_REJOIN_WORDS: Final = (
+    ("probing rebalance", PROBING_REBALANCE),
+    ("metadata has changed", PARTITIONS_CHANGED),
+    ("revoke partitions", PARTITIONS_REVOKED),
+    ("enforced by user", REBALANCE_ENFORCED),
+)
+
 
 def said(reason: str | None) -> str | None:
     """Return the reason for leaving that a client's own words name."""
@@ -60,6 +89,15 @@ def said(reason: str | None) -> str | None:
     if any(words in text for words in _POLL_WORDS):
         return MAX_POLL_EXCEEDED
     return SHUTDOWN if any(words in text for words in _END_WORDS) else None
+
+
+def said_of_rejoin(reason: str | None) -> str | None:
+    """Return the reason for a rejoin that a client's own words name: Java says "cached metadata has
+    changed", "need to revoke partitions", "rebalance enforced by user", Kafka Streams "Scheduled
+    probing rebalance".
+    """
+    text = (reason or "")[:REASON_READ].casefold()
+    return next((guess for words, guess in _REJOIN_WORDS if words in text), None)
 
 
 def left(reason: str | None, idle_ms: int | None, rebalance_timeout_ms: int) -> Guess:
@@ -167,7 +205,11 @@ class Recent:
         ran = old.runs and link is not new.link and connection(link) == "open"
         _remember(self.replaced, _Replaced(now, instance, old, new, connection(link), ran))
         duel = self.duel(now, instance)
-        return duel if duel[0] else self.rolling(now)
+        if duel[0] or not ran:
+            return duel if duel[0] else self.rolling(now)
+        assert old.peer is not None, "its connection is open"
+        known = {"old_host": old.peer.host, "old_client": old.peer.client_id}
+        return TAKEN_OVER, known | {"old_connection": "open"}
 
     def fence(self, now: int, instance: str, member_id: str, peer: Peer) -> Guess:
         """Note a request of a replaced member from this client."""

@@ -15,6 +15,7 @@ from groupkeeper.coordinator.facts import MembersNotBack
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.soft_state import Late, Returning
+from groupkeeper.coordinator.stalls import evidence_of
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.group_events import CauseCode
 
@@ -55,6 +56,15 @@ def restart_session(group: Group, member: Member, step: Step, waited: bool = Fal
             member.beats_since_ms = member.beat_ms = step.now
     member.restarted_ms = step.now
     step.deadlines.set(timer, step.now + member.session_timeout_ms)
+
+
+def postpone(member: Member, timer: Timer, ends_ms: int, step: Step) -> None:
+    """Let the session, whose timer was taken from the deadlines, end later; its last request stays
+    what it was.
+    """
+    member.heard_ms = last_heard(member, step.deadlines.popped_due, step.now)
+    member.restarted_ms = ends_ms - member.session_timeout_ms
+    step.deadlines.set(timer, ends_ms)
 
 
 def answered(member: Member, step: Step) -> None:
@@ -134,8 +144,13 @@ def heartbeat_interval(member: Member, heard_ms: int) -> int | None:
 
 def expired(member: Member, due: int, step: Step) -> Cause:
     """Return the cause of a removal because the session ended, at `due`."""
-    evidence = silence(member, last_heard(member, due, step.now), step)
-    guess = likely.CRASH_OR_NETWORK
+    heard_ms = last_heard(member, due, step.now)
+    evidence, guess = silence(member, heard_ms, step), likely.CRASH_OR_NETWORK
+    stall = step.stalls.since(heard_ms, step.now)
+    if stall is not None:
+        evidence |= evidence_of(stall, step.now)
+        if member.gave_up or stall.duration_ms >= member.session_timeout_ms:
+            guess = likely.COORDINATOR_STALLED  # its client gave up, or had to
     return Cause(CauseCode.SESSION_EXPIRED, member.who, likely=guess, evidence=evidence)
 
 
@@ -149,6 +164,10 @@ def late(group: Group, member: Member, phase: Late, step: Step) -> Cause:
     beating = heard_ms > phase.began_ms and evidence["connection"] != "closed"
     beating = beating and likely.runs(step.now - heard_ms, heartbeat_interval(member, heard_ms))
     guess = likely.SLOW_MEMBER if beating else likely.CRASH_OR_NETWORK
+    stall = step.stalls.since(phase.began_ms, step.now)
+    if stall is not None:
+        evidence |= evidence_of(stall, step.now)
+        guess = likely.COORDINATOR_STALLED if member.gave_up else guess
     return Cause(phase.code, member.who, likely=guess, evidence=evidence)
 
 

@@ -36,6 +36,8 @@ class Member:
     protocols: Protocols
     """In order of preference; no name twice."""
     assignment: bytes = b""
+    is_restored: bool = False
+    """Loaded, and not rejoined since: `protocols` has only the protocol that was elected."""
     is_new: bool = False
     """Its first join phase has not ended yet."""
     awaiting_join: ReplyTo | None = None
@@ -48,6 +50,8 @@ class Member:
     """Time of the last request, if the session's deadline does not give it: see `liveness`."""
     restarted_ms: int = -1
     """Time at which the session was restarted without a request of the member."""
+    gave_up: bool = False
+    """Its client ended this membership because the coordinator stalled, and joined anew."""
     committed_ms: int = -1
     """Time of its last commit, which most clients send while they are polled; -1 for never."""
     beats: int = 0

@@ -30,15 +30,17 @@ from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Deadlines, Timer, TimerKind
 from groupkeeper.coordinator.deletion import STEP_SHARE, Allowance, forget_topics
-from groupkeeper.coordinator.facts import GroupsLoaded
+from groupkeeper.coordinator.facts import CoordinatorStalled, GroupsLoaded
 from groupkeeper.coordinator.gate import FACTS_MOST, Released, Replies, ReplyGate, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.heartbeat import Beat, steady_beat
 from groupkeeper.coordinator.member_bytes import MemberBytes, Total
+from groupkeeper.coordinator.prolong import prolong
 from groupkeeper.coordinator.replay import Replay
 from groupkeeper.coordinator.replies import answer_join, answer_sync
 from groupkeeper.coordinator.session_start import SessionStart
+from groupkeeper.coordinator.stalls import STALL_MS, WAITS_FOR_CLIENTS, Stall
 from groupkeeper.coordinator.steady_commit import Offsets, SteadyCommit, commit_again, steady_commit
 from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.timers import expire
@@ -108,7 +110,8 @@ class Partition:
 
     def _begin(self, now: int, wall: int) -> Step:
         pending, make_id = self._pending, self._make_member_id
-        step = Step(now, wall, self._config, self.deadlines, make_id, pending)
+        stalls = self.gate.stalls
+        step = Step(now, wall, self._config, self.deadlines, make_id, pending, stalls)
         self._under_way = step
         return step
 
@@ -210,7 +213,8 @@ class Partition:
             if timers and timer.kind is TimerKind.NEXT_PIECE:
                 self.deadlines.set(timer, now)
                 break
-            expire(self.groups, timer, step)
+            if timer.kind not in WAITS_FOR_CLIENTS or not prolong(self.groups, timer, step):
+                expire(self.groups, timer, step)
             if timer.kind in _ALONE:
                 self._last_piece = self.gate.appended + len(step.records)
                 break
@@ -314,11 +318,28 @@ class Partition:
         """
         return self.gate.take()
 
-    def written(self, unwritten: Unwritten) -> Released:
+    def written(self, unwritten: Unwritten, at: tuple[int, int]) -> Released:
         """Note that a batch of `take` is durable, after all batches before it: duty 4. Returns the
-        replies to send and the facts to pass to the readers, in order.
+        replies to send and the facts to pass to the readers, in order. `at` as in `handle`.
         """
-        return self.gate.written(unwritten)
+        now, since = at[0], self.gate.stalls.waiting_since
+        replies, facts = self.gate.written(unwritten, now)
+        if since is not None and now - since >= STALL_MS:
+            facts += self.stalled(Stall("log", since, now), at).told
+        return replies, facts
+
+    def stalled(self, stall: Stall, at: tuple[int, int], jump_ms: int | None = None) -> Step:
+        """Note a time in which the coordinator did not answer, which has just ended: see `stalls`.
+
+        `jump_ms`: how far the wall clock was moved. For the returned step see duty 3.
+        """
+        step = self._begin(*at)
+        if stall.what != "clock":
+            self.gate.stalls.last = stall
+        if len(self.deadlines.due) > 1:  # the check for old offsets, and timers of members
+            head = "", 0, "", 0
+            step.note(CoordinatorStalled(*head, stall.what, stall.duration_ms, jump_ms))
+        return self._end(step)
 
     def resume(self, now: int) -> None:
         """Set the timers of `held_back` to `now` if the last piece is durable."""

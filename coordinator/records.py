@@ -197,6 +197,7 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> Group:
                 rebalance_timeout_ms=each.session_timeout if unknown else each.rebalance_timeout,
                 protocols=[protocol],
                 assignment=each.assignment,
+                is_restored=True,
             )
         )
     group.leader_id = value.leader if value.leader in group.members else group.leader_id

@@ -113,6 +113,9 @@ class Rebalance:
     """End of the join phase, monotonic."""
     late: Late | None = None
     """Set when the time for joining is up."""
+    held: tuple[int, int] | None = None
+    """Begin of the last stall of the coordinator in this phase, and how much of the time for
+    joining, or for the leader's assignments, was left then."""
     expelled: "Expelled | None" = None
     """Members to be removed before the join phase can end."""
     plan: Plan | None = None

@@ -13,7 +13,7 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import MemberReplaced
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.join_call import JoinCall, park
-from groupkeeper.coordinator.likely import Holder, runs
+from groupkeeper.coordinator.likely import COORDINATOR_STALLED, Guess, Holder, runs
 from groupkeeper.coordinator.liveness import (
     answered,
     came_back,
@@ -32,6 +32,7 @@ from groupkeeper.coordinator.replies import (
     join_reply,
     joined_protocol,
 )
+from groupkeeper.coordinator.stalls import evidence_of
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import CauseCode
@@ -91,6 +92,8 @@ def _replaced(
     ran = runs(away_ms, heartbeat_interval(member, step.now - away_ms))
     old = Holder(member.member_id, member.peer, ran)
     likely, evidence = group.history().replace(step.now, instance, old, peer)
+    if likely is None:
+        likely, evidence = _of_stall(step.now - away_ms, member, step)
     return MemberReplaced(
         *group.fact_head,
         who=member.who,
@@ -102,6 +105,14 @@ def _replaced(
         timeouts=call.timeouts,
         rhythm=rhythm(member),
     )
+
+
+def _of_stall(heard_ms: int, member: Member, step: Step) -> Guess:
+    """Guess that the client gave its membership up, as the coordinator did not answer it."""
+    stall = step.stalls.since(heard_ms, step.now)
+    if stall is None or stall.duration_ms < member.session_timeout_ms:
+        return None, {}
+    return COORDINATOR_STALLED, evidence_of(stall, step.now)
 
 
 def _note(group: Group, member: Member, replaced: MemberReplaced, step: Step) -> None:

@@ -14,6 +14,7 @@ from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Deadlines, Timer
 from groupkeeper.coordinator.facts import Fact, NotedFact
+from groupkeeper.coordinator.stalls import Stalls
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsResponse
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsResponse
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
@@ -74,6 +75,8 @@ class Step:
     """Makes `<prefix>-<uuid>`."""
     pending: dict[Timer, None]
     """The partition's pending ids, by their timers, in the order they were handed out."""
+    stalls: Stalls
+    """The times in which the partition could not answer."""
     replies: list[tuple[ReplyTo, GroupResponse]] = field(default_factory=list)
     """While the handler runs, the answers to this request and to others that waited in members. In
     a step that `Partition` returned, only the answers that the driver may send now, in this order;

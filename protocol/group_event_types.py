@@ -238,6 +238,23 @@ TYPES: Final[Mapping[str, EventType]] = {
             "duration_ms": ("int", "From the claim to the first answer."),
         },
     ),
+    "coordinator_stalled": EventType(
+        "The coordinator answered no request of these groups for a second or more. Sessions and"
+        " other timers of their members that ran meanwhile begin anew at its end. Written only if"
+        " the partition has members.",
+        {
+            "what": (
+                "string",
+                (
+                    "`process`: its event loop did not run; `log`: records did not become durable;"
+                    " `clock`: the wall clock was moved, which ends no session."
+                ),
+            ),
+            "from_ms": ("int", "Unix milliseconds of its begin."),
+            "duration_ms": ("int", "How long it lasted; of `process` at least."),
+            "jump_ms": ("int or null", "Of `clock`: how far it was moved, negative for back."),
+        },
+    ),
     "coordinator_closed": EventType(
         "The partition stopped to serve.", {"why": ("string", "What failed, or `stopped`.")}
     ),

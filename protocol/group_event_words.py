@@ -72,20 +72,35 @@ CODES: Final[Mapping[str, Word]] = {
         briefly="rejoined with other topics or protocols",
     ),
     "leader_rejoined": Word(
-        "The leader rejoined unchanged: so clients ask for new assignments when they saw partitions"
-        " come or go.",
-        "Nothing is wrong if topics changed; create them before consumers start, or raise"
-        " `metadata.max.age.ms` to notice changes less often.",
+        "The leader sent JoinGroup again, unchanged, in a Stable group.",
+        "The client's own reason, if it gave one, says why: partitions that came or went, or an"
+        " application that enforced a rebalance.",
         family="T",
-        briefly="rejoined as the leader, to get new assignments",
+        briefly="rejoined as the leader",
     ),
     "member_rejoined": Word(
-        "A member rejoined with the same topics and other user data: the second rebalance of a"
-        " cooperative assignor, after partitions were revoked (KIP-429).",
-        "Nothing is wrong: only partitions that moved stood still; with static members"
-        " (`group.instance.id`) restarts need neither rebalance.",
+        "A member rejoined with the same topics and other user data.",
+        "Nothing is wrong after partitions were revoked: the second rebalance of a cooperative"
+        " assignor (KIP-429) assigns them.",
         family="T",
         briefly="rejoined with other user data",
+    ),
+    "metadata_changed": Word(
+        "A member rejoined with other metadata, which is no subscription of a consumer: of Kafka"
+        " Connect, Kafka Streams, or a format that the coordinator does not read.",
+        "Nothing is wrong if connectors, tasks or the application changed: the client's own log"
+        " says what did.",
+        family="T",
+        briefly="rejoined with other metadata",
+    ),
+    "rejoined_after_load": Word(
+        "A member rejoined for the first time since the coordinator was loaded, unchanged as far as"
+        " is stored. The log has only the elected protocol of a member, so that a rejoin with"
+        " several protocols starts a rebalance, as in Apache Kafka.",
+        "Nothing is wrong with the client: the restart of the coordinator made its rejoin a"
+        " rebalance.",
+        family="F",
+        briefly="rejoined for the first time since the coordinator was loaded",
     ),
     "member_left": Word(
         "A member sent LeaveGroup for itself.",
@@ -183,6 +198,49 @@ LIKELY: Final[Mapping[str, Word]] = {
         family="S",
         briefly="did not come back to poll in time",
     ),
+    "coordinator_stalled": Word(
+        "The coordinator did not answer for a time, as its process stood still or its log could not"
+        " be written: clients that got no answer in time give their places up and join anew.",
+        "Find what stopped the coordinator, its disk or its machine; no setting of the consumers"
+        " is wrong.",
+        family="F",
+        briefly="got no answer from the coordinator in time",
+    ),
+    "partitions_changed": Word(
+        "The client said that its metadata has changed: partitions or topics came or went.",
+        "Nothing is wrong if topics changed; create them before consumers start, or raise"
+        " `metadata.max.age.ms` to notice changes less often.",
+        family="T",
+        briefly="rejoined as partitions came or went",
+    ),
+    "rebalance_enforced": Word(
+        "The client said that its user or application enforced the rebalance.",
+        "Nothing is wrong: the application asked for it.",
+        family="F",
+        briefly="enforced a rebalance",
+    ),
+    "probing_rebalance": Word(
+        "The client said that it probes: Kafka Streams looks whether standby tasks have caught up.",
+        "Nothing is wrong: it comes every `probing.rebalance.interval.ms` of Kafka Streams until"
+        " tasks are where they should be.",
+        family="T",
+        briefly="started a probing rebalance",
+    ),
+    "partitions_revoked": Word(
+        "The member gave up partitions that another member gets now: the second rebalance of an"
+        " incremental assignor (KIP-429).",
+        "Nothing is wrong: only partitions that move stand still.",
+        family="T",
+        briefly="rejoined after it gave up partitions",
+    ),
+    "taken_over": Word(
+        "Another client took the place of a static member that still ran: its connection was open,"
+        " and it had been heard of shortly before.",
+        "Nothing is wrong if the old client was about to end; if both run, give each a"
+        " `group.instance.id` of its own.",
+        family="R",
+        briefly="took the place of a running client",
+    ),
     "duel": Word(
         "Two running clients have the same instance id and replace each other: at least two that"
         " were replaced had just been heard of, or were heard of afterwards.",
@@ -220,6 +278,11 @@ EVIDENCE: Final[Mapping[str, str]] = {
     "clients": "client ids of the two clients",
     "old_connection": "connection of the replaced client: `open`, or `closed` before; null if"
     " unknown",
+    "old_host": "address of the replaced client",
+    "old_client": "client id of the replaced client",
+    "stalled": "what stood still: `process`, `log` or `clock`",
+    "stalled_ms": "how long the coordinator stood still",
+    "stall_ended_ms": "how long before that was over; 0 while it lasts",
     "limit": "the limit that was met",
     "injected": "true if a test's fault or time control did it",
 }

@@ -52,6 +52,8 @@ class CauseCode(StrEnum):
     SUBSCRIPTION_CHANGED = "subscription_changed"
     LEADER_REJOINED = "leader_rejoined"
     MEMBER_REJOINED = "member_rejoined"
+    METADATA_CHANGED = "metadata_changed"
+    REJOINED_AFTER_LOAD = "rejoined_after_load"
     MEMBER_LEFT = "member_left"
     MEMBER_REMOVED_BY_ADMIN = "member_removed_by_admin"
     SESSION_EXPIRED = "session_expired"

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
+from groupkeeper.coordinator.stalls import Stall
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.groups.partition_log import PartitionLog
 from groupkeeper.groups.services import DriverServices
@@ -72,6 +73,11 @@ class GroupPartitions:
         loads = [driver.loading for driver in self._drivers if driver.loading is not None]
         if loads:
             await asyncio.wait(loads, timeout=seconds)
+
+    def stalled(self, stall: Stall, jump_ms: int | None = None) -> None:
+        """Note a time in which the process did not answer. `jump_ms` as in `Partition.stalled`."""
+        for driver in self._drivers:
+            driver.stalled(stall, jump_ms)
 
     def stop(self) -> None:
         """Refuse new requests from now on, as the process ends."""

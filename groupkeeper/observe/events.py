@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.facts import (
+    CoordinatorStalled,
     Fact,
     GroupCreated,
     GroupDeleted,
@@ -61,6 +62,8 @@ def event_of(noted: NotedFact) -> Event | None:
         kind = EXPIRED
     elif type(fact) is RequestRefused:
         fields["first_ms"] = fields["last_ms"] = noted.wall
+    elif type(fact) is CoordinatorStalled:
+        fields["from_ms"] = noted.wall - fact.duration_ms
     # By position, which takes half the time.
     state = fact.generation, fact.state, fact.round
     return Event(-1, -1, -1, noted.wall, noted.now, fact.group or None, kind, *state, fields)
@@ -247,6 +250,11 @@ def _refused(fact: RequestRefused) -> _Fields:
     return {"who": who_of(fact.who), "api": fact.api, "error": fact.error, "count": 1}
 
 
+def _stalled(fact: CoordinatorStalled) -> _Fields:
+    """Return the fields without `from_ms`, which `event_of` adds."""
+    return {"what": fact.what, "duration_ms": fact.duration_ms, "jump_ms": fact.jump_ms}
+
+
 def _member_joined(fact: MemberJoined) -> _Fields:
     kind = "dynamic" if fact.who.instance is None else "static"
     return {"who": who_of(fact.who), "kind": kind, **_timeouts(fact.timeouts)}
@@ -279,6 +287,7 @@ _ROWS: Final[Mapping[type[Fact], tuple[str, Callable[[Any], _Fields]]]] = {
     GroupDeleted: ("group_deleted", _deleted),
     OffsetsRemoved: ("offsets_deleted", _offsets_removed),
     OffsetsReset: ("offsets_reset", _offsets_reset),
+    CoordinatorStalled: ("coordinator_stalled", _stalled),
 }
 """Kind of fact -> type of its event, and the function that makes the fields from such a fact."""
 

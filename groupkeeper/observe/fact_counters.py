@@ -9,6 +9,8 @@ from itertools import product
 from typing import Final, NamedTuple, get_args
 
 from groupkeeper.coordinator.facts import LimitName
+from groupkeeper.coordinator.likely import GUESSES
+from groupkeeper.coordinator.stalls import StallKind
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.group_event_types import TYPES
 from groupkeeper.protocol.group_events import CauseCode
@@ -74,6 +76,17 @@ EXPECTED: Final[Mapping[int, Sequence[str]]] = {
 
 COUNTERS: Final = {
     "rebalances": FactCounter("Rebalances started, by trigger.", ("cause",), CAUSES),
+    "rebalances_likely": FactCounter(
+        "Rebalances by what probably was behind their trigger, where evidence says so.",
+        ("likely",),
+        _each(GUESSES),
+    ),
+    "partition_stalls": FactCounter(
+        "Times in which a partition with members could not answer for a second or more: the process"
+        " stood still, or its log; or the wall clock was moved.",
+        ("what",),
+        _each(get_args(StallKind)),
+    ),
     "rebalance_causes_added": FactCounter(
         "Further triggers during a join phase.", ("cause",), CAUSES
     ),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from groupkeeper.coordinator.facts import (
+    CoordinatorStalled,
     Fact,
     GroupCreated,
     GroupDeleted,
@@ -223,7 +224,11 @@ class Metrics:
             take(self, origin, noted)
 
     def _started(self, origin: Origin, noted: NotedFact) -> None:
-        self._rebalancing[noted.fact.group] = origin.partition, noted.now
+        fact = noted.fact
+        assert isinstance(fact, RebalanceStarted)
+        self._rebalancing[fact.group] = origin.partition, noted.now
+        if fact.cause.likely is not None:
+            self.counts["rebalances_likely", fact.cause.likely] += 1
 
     def _joined(self, _: Origin, noted: NotedFact) -> None:
         fact = noted.fact
@@ -273,6 +278,7 @@ _COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[tuple[str, ...], int]]]
         ("pending_members_dropped", "expired" if fact.expired else "limit"),
         1,
     ),
+    CoordinatorStalled: lambda fact: (("partition_stalls", fact.what), 1),
     RebalanceCauseAdded: lambda fact: (("rebalance_causes_added", fact.cause.code), 1),
     RebalanceCompleted: lambda _: (("rebalances_completed",), 1),
     RebalanceStarted: lambda fact: (("rebalances", fact.cause.code), 1),

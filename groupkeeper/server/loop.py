@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from groupkeeper.coordinator.stalls import STALL_MS
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import ConnectionStats, Histogram
 from groupkeeper.turns import ITERATION_S, Turns
@@ -27,6 +28,15 @@ _ACCEPT_FAILED: Final = "socket.accept() out of system resource"
 _log = Logger("server")
 
 
+LOOK_S: Final = 1.0
+"""The longest wait of the selector: a stop of the process that is longer is noticed."""
+STALL_S: Final = STALL_MS / 1000
+"""Shorter stops are not reported."""
+
+Stopped = Callable[[float, float], None]
+"""Is told begin and end of a time in which the loop did not run, in monotonic seconds."""
+
+
 class WatchedSelector(selectors.DefaultSelector):
     """The selector of asyncio's loop, called once in each iteration."""
 
@@ -36,7 +46,12 @@ class WatchedSelector(selectors.DefaultSelector):
         self.iterations = Histogram()
         self.last: Callable[[], None] | None = None
         """Called at the end of each iteration, before the selector may wait."""
+        self.stopped: Stopped | None = None
+        """Called before the events that came meanwhile are handled."""
+        self.clock_moved: Callable[[float], None] | None = None
+        """Called with the seconds by which the wall clock was moved, or the machine suspended."""
         self._began = time.monotonic()
+        self._apart = time.time() - self._began
         self._start = 0
 
     # Any: only the loop uses the keys and events.
@@ -44,13 +59,29 @@ class WatchedSelector(selectors.DefaultSelector):
         """Select as the base class, with fewer events under load; starts timing the iteration."""
         if self.last is not None:
             self.last()
-        self.iterations.observe(time.monotonic() - self._began)
-        events = super().select(timeout)
-        self._began = began = time.monotonic()
+        asked = time.monotonic()
+        busy = asked - self._began
+        self.iterations.observe(busy)
+        wait = LOOK_S if timeout is None or timeout > LOOK_S else max(timeout, 0.0)
+        events = super().select(wait)
+        began = time.monotonic()
+        if busy >= STALL_S or began - asked >= wait + STALL_S:
+            self._note_stop(asked, began)
+        self._began = began
+        apart = time.time() - began
+        if abs(apart - self._apart) >= STALL_S and self.clock_moved is not None:
+            self.clock_moved(apart - self._apart)
+        self._apart = apart
         self.turns.until = began + ITERATION_S
         chosen = events if len(events) <= FEW_EVENTS else self._some(events)
         self.turns.has_more = len(chosen) < len(events)
         return chosen
+
+    def _note_stop(self, asked: float, began: float) -> None:
+        """Report a callback that took too long, or a wait that lasted longer than was asked for."""
+        if self.stopped is not None:
+            busy = asked - self._began
+            self.stopped(self._began if busy >= STALL_S else asked, began)
 
     # Any: see select.
     def _some(self, events: list[Any]) -> list[Any]:

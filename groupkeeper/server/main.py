@@ -38,6 +38,7 @@ def run(options: ServeOptions) -> int:
         loop, watch = watched_loop()
         watch.turns, watch.iterations = server.turns, server.metrics.iterations
         watch.last = collect_old
+        watch.stopped, watch.clock_moved = server.note_stop, server.note_clock
         count_failed_accepts(loop, server.metrics.connections)
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             return runner.run(_serve(server, options))

@@ -21,6 +21,7 @@ from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.connections.listener import Listener
 from groupkeeper.connections.steady import Driver
 from groupkeeper.coordinator.member_bytes import Total
+from groupkeeper.coordinator.stalls import Stall
 from groupkeeper.exchange import Handler
 from groupkeeper.groups.embedded_log import EmbeddedLogs, LogServices
 from groupkeeper.groups.event_limits import Personal
@@ -117,6 +118,7 @@ class Server:
         self._options = options
         self._world = world or World(at_once=sync_threads)
         self.stage = StopStage()
+        self._serves = False
         self._directory = Directory(self._world.files, options)
         self.store = self._directory.store
         self._settings = settings = self._directory.settings
@@ -166,6 +168,20 @@ class Server:
         """Return the address for clients of a listener, in Metadata responses and the like."""
         return self._advertised[listener]
 
+    def note_stop(self, began: float, ended: float) -> None:
+        """Note that the event loop did not run between these times, in monotonic seconds."""
+        _log.warning("the process stood still", for_ms=int((ended - began) * 1000))
+        if self._serves:
+            stall = Stall("process", int(began * 1000), int(ended * 1000))
+            self.group_partitions.stalled(stall)
+
+    def note_clock(self, moved: float) -> None:
+        """Note that the wall clock was moved, or the machine was suspended."""
+        _log.warning("the wall clock was moved", by_ms=int(moved * 1000))
+        if self._serves:
+            now = self._clock.now()
+            self.group_partitions.stalled(Stall("clock", now, now), int(moved * 1000))
+
     @property
     def files(self) -> Files:
         return self._world.files
@@ -213,6 +229,7 @@ class Server:
         self.listener = self._listener(clock)
         await self._listen()
         self.group_partitions.start()
+        self._serves = True
         self.topics.admin.finish_deletions()
         self.topics.start_retention(clock)
         self._watch = DirectoryWatch(self._writer, self._shard_lost, self._give_up)

@@ -334,6 +334,28 @@ def _no_setting(current: Round, evidence: Part) -> str:
     return "Nothing is wrong; no setting avoids it."
 
 
+def _of_itself(current: Round, evidence: Part) -> str:
+    return "Nothing is wrong with the client; no setting avoids it."
+
+
+def _of_client(current: Round, evidence: Part) -> str:
+    return "Nothing is wrong if it was meant: the client's own log says what changed."
+
+
+def _stalled(current: Round, evidence: Part) -> str:
+    return (
+        "Find what stopped the coordinator, its disk or its machine; no setting of the consumers is"
+        " wrong."
+    )
+
+
+def _taken_over(current: Round, evidence: Part) -> str:
+    return (
+        "Nothing is wrong if the old client was about to end; if both run, give each client a "
+        "group.instance.id of its own."
+    )
+
+
 ADVICE: Final[Mapping[str, Callable[[Round, Part], str]]] = {
     "member_joined": _member_joined,
     "static_member_joined": _static_member_joined,
@@ -354,12 +376,20 @@ ADVICE: Final[Mapping[str, Callable[[Round, Part], str]]] = {
     "pending_member_expired": _pending_expired,
     "group_shrunk": _group_shrunk,
     "assignment_lost": _assignment_lost,
+    "metadata_changed": _of_client,
+    "rejoined_after_load": _of_itself,
     "operator": _no_setting,
     "policy": _no_setting,
     "max_poll_exceeded": _max_poll_exceeded,
     "member_left/shutdown": _member_left,
     "crash_or_network": session_expired,
     "slow_member": _slow_member,
+    "coordinator_stalled": _stalled,
+    "partitions_changed": _refreshed,
+    "rebalance_enforced": _of_client,
+    "probing_rebalance": _of_client,
+    "partitions_revoked": _member_rejoined,
+    "taken_over": _taken_over,
     "duel": _duel,
     "rolling_restart": _rolling_restart,
 }

@@ -17,7 +17,7 @@ from groupkeeper.why.texts import (
     span,
     time_text,
 )
-from groupkeeper.why.words import cause_text, outage_text
+from groupkeeper.why.words import STALLS, cause_text, outage_text
 
 OFFSETS_SHOWN: Final = 4
 """Maximum number of offsets shown for a reset."""
@@ -116,6 +116,19 @@ def _outage(fields: Part) -> str:
     return f"; before, {outage_text(Outage(**outage))}" if outage else ""
 
 
+def _stalled(fields: Part) -> str:
+    what, jump = fields.get("what") or "something", fields.get("jump_ms")
+    if jump is not None:
+        way = "forward" if jump >= 0 else "back"
+        return (
+            f"the wall clock of the coordinator was moved {way} by {span(abs(jump))}, or its "
+            "machine was suspended"
+        )
+    why = STALLS.get(what, f"{what} stood still")
+    took = span(fields.get("duration_ms") or 0)
+    return f"the coordinator had not answered for {took}: {why}"
+
+
 def _not_back(fields: Part) -> str:
     absent = fields.get("absent") or []
     verb = "has" if len(absent) == 1 else "have"
@@ -167,6 +180,7 @@ _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "coordinator_closed": lambda fields: (
         f"the coordinator closed: {fields.get('why') or 'unknown'}"
     ),
+    "coordinator_stalled": _stalled,
     "not_back": _not_back,
     "group_emptied": _emptied,
     "group_deleted": _group_deleted,

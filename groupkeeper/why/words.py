@@ -44,6 +44,7 @@ def paragraph(current: Round) -> str:
     sentences = [
         trigger(current),
         _said(current.cause),
+        _stalled(current.cause or {}),
         _more_causes(current),
         _outage(current),
         _late(current),
@@ -127,6 +128,26 @@ def _member_left(cause: Part, evidence: Part, current: Round) -> str:
     }.get(cause.get("likely") or "", "")
     since = f", {span(idle)} after its last commit" if idle else ""
     return f"{_who(cause)} left{how}{since}."
+
+
+def _stalled(cause: Part) -> str:
+    """Describe the stall of the coordinator behind a cause."""
+    evidence = cause.get("evidence") or {}
+    stalled = number(evidence, "stalled_ms")
+    if stalled is None:
+        return ""
+    ended = number(evidence, "stall_ended_ms")
+    ago = f", until {span(ended)} before" if ended else ""
+    why = STALLS.get(str(evidence.get("stalled")), "something stood still")
+    return f"The coordinator did not answer for {span(stalled)}{ago}: {why}."
+
+
+STALLS: Final[Mapping[str, str]] = {
+    "process": "its process stood still",
+    "log": "its log could not be written",
+    "clock": "its wall clock was moved",
+}
+"""Words by what stood still, of the event `coordinator_stalled` and of evidence."""
 
 
 def _removed_by_admin(cause: Part, evidence: Part, current: Round) -> str:
@@ -227,11 +248,13 @@ _TRIGGERS: Final[Mapping[str, str | Callable[[Part, Part, Round], str]]] = {
     ),
     "static_member_returned_unready": _returned_unready,
     "subscription_changed": "{who} rejoined with other topics or protocols.",
-    "leader_rejoined": (
-        "The leader {who} rejoined unchanged, as clients do to get new assignments when partitions "
-        "came or went."
-    ),
+    "leader_rejoined": "The leader {who} rejoined unchanged.",
     "member_rejoined": _member_rejoined,
+    "metadata_changed": "{who} rejoined with other metadata.",
+    "rejoined_after_load": (
+        "{who} rejoined for the first time since the coordinator was loaded, unchanged as far as "
+        "is stored: only the elected protocol of a member is, so it looked like a change."
+    ),
     "member_left": _member_left,
     "member_removed_by_admin": _removed_by_admin,
     "session_expired": _session_expired,

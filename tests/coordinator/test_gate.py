@@ -59,7 +59,7 @@ def test_replies_leave_in_the_order_of_their_rounds() -> None:
     first = scene.partition.take()
     assert first is not None
     later = scene.commit("admin", 3)
-    replies, _ = scene.partition.written(first)
+    replies, _ = scene.partition.written(first, scene.at)
     assert [to for to, _ in replies] == calls
     assert later.parked
 
@@ -83,7 +83,7 @@ def test_a_reply_that_wrote_nothing_waits_only_for_what_came_before_it() -> None
     fetch = scene.try_fetch()
     scene.commit("admin")
     assert first is not None
-    replies, _ = scene.partition.written(first)
+    replies, _ = scene.partition.written(first, scene.at)
     released = [to for to, _ in replies]
     assert fetch in released
     assert len(released) == 2
@@ -104,7 +104,7 @@ def test_a_batch_ends_before_the_step_that_would_make_it_too_large() -> None:
     batches = []
     while (unwritten := scene.partition.take()) is not None:
         batches.append(len(unwritten.records))
-        replies, _ = scene.partition.written(unwritten)
+        replies, _ = scene.partition.written(unwritten, scene.at)
         answered = [to for to, _ in replies]
         assert answered == calls[: len(answered)]
         del calls[: len(answered)]
@@ -136,19 +136,19 @@ def test_a_batch_cannot_be_passed_over() -> None:
     scene = Scene(hold=True)
     lost, later = taken(scene), taken(scene)
     with pytest.raises(AssertionError):
-        scene.partition.written(later)
+        scene.partition.written(later, scene.at)
     assert scene.partition.gate.durable == 0
-    scene.partition.written(lost)
-    scene.partition.written(later)
+    scene.partition.written(lost, scene.at)
+    scene.partition.written(later, scene.at)
     assert scene.partition.gate.clear
 
 
 def test_a_batch_is_written_once() -> None:
     scene = Scene(hold=True)
     first = taken(scene)
-    scene.partition.written(first)
+    scene.partition.written(first, scene.at)
     with pytest.raises(AssertionError):
-        scene.partition.written(first)
+        scene.partition.written(first, scene.at)
 
 
 def test_what_was_on_its_way_when_the_log_failed_is_not_written_any_more() -> None:
@@ -157,7 +157,7 @@ def test_what_was_on_its_way_when_the_log_failed_is_not_written_any_more() -> No
     partition = scene.partition
     partition.close()
     with pytest.raises(AssertionError):
-        partition.written(first)
+        partition.written(first, (0, 0))
     assert not partition.has_unwritten
 
 
@@ -201,7 +201,7 @@ def test_a_fact_is_told_no_later_than_what_is_before_it() -> None:
     first = taken(scene, "lea")
     scene.heartbeat("SAM", member_id="somebody else")
     scene.commit("lea")
-    _, facts = scene.partition.written(first)
+    _, facts = scene.partition.written(first, scene.at)
     assert kinds(facts)[-1] is MemberFenced
 
 
@@ -221,7 +221,7 @@ def test_all_facts_up_to_a_batch_are_handed_out_with_it_in_order() -> None:
     unwritten = scene.partition.take()
     assert unwritten is not None
     assert kinds(unwritten.facts) == [OffsetsRemoved, MemberFenced, OffsetsRemoved]
-    _, told = scene.partition.written(unwritten)
+    _, told = scene.partition.written(unwritten, scene.at)
     assert told == unwritten.facts
     assert [each.with_records for each in told] == [True, False, True]
 
@@ -235,7 +235,7 @@ def test_commits_are_told_and_not_handed_out_one_by_one() -> None:
     unwritten = scene.partition.take()
     assert unwritten is not None
     assert kinds(unwritten.facts) == [MemberFenced]
-    _, told = scene.partition.written(unwritten)
+    _, told = scene.partition.written(unwritten, scene.at)
     assert kinds(told) == [OffsetsCommitted, MemberFenced]
 
 
@@ -271,7 +271,7 @@ def test_no_fact_is_handed_out_alone_before_the_records_before_it() -> None:
     first = taken(scene, "lea")
     refuse(scene)
     assert scene.partition.gate.take_facts() == [], "the commit may still fail"
-    scene.partition.written(first)
+    scene.partition.written(first, scene.at)
     assert kinds(scene.partition.gate.take_facts()) == [MemberFenced]
 
 
@@ -311,7 +311,7 @@ def test_facts_with_records_wait_however_many_facts_do() -> None:
     for kind in (GroupCreated, OffsetsReset, OffsetsRemoved, GroupDeleted):
         assert kinds(written.facts).count(kind) == 3
     refuse(scene)
-    scene.partition.written(written)
+    scene.partition.written(written, scene.at)
     assert len(scene.partition.gate.take_facts()) == 1, "there is room again"
 
 

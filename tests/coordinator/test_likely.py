@@ -250,7 +250,9 @@ def test_two_running_clients_with_one_instance_id_are_a_duel() -> None:
     scene = Scene()
     scene.form("lea", "SAM")
     scene.join("twin", instance="SAM", as_id="")
-    assert scene.noted(MemberReplaced)[-1].likely is None, "may be a restart"
+    first = scene.noted(MemberReplaced)[-1]
+    assert first.likely == "taken_over"  # seen; that both run is not
+    assert first.evidence == {"old_host": "/SAM", "old_client": "SAM", "old_connection": "open"}
     scene.heartbeat("SAM")
     assert scene.noted(MemberFenced)[-1].likely is None
     scene.advance(1_000)
@@ -543,6 +545,12 @@ def _rejoined(scene: Scene, who: str, metadata: bytes) -> None:
     scene.join(who, protocols={"range": metadata})
 
 
+def _loaded(scene: Scene) -> None:
+    scene.form("lea", "fred", protocols=RANGE_RR)
+    scene.crash()
+    scene.join("fred")
+
+
 SITUATIONS = {
     CauseCode.MEMBER_JOINED: lambda scene: scene.join("lea"),
     CauseCode.STATIC_MEMBER_JOINED: lambda scene: scene.join("SAM", instance="SAM"),
@@ -551,6 +559,8 @@ SITUATIONS = {
     CauseCode.SUBSCRIPTION_CHANGED: lambda scene: _rejoined(scene, "fred", topics("t", "u")),
     CauseCode.LEADER_REJOINED: lambda scene: _rejoined(scene, "lea", topics("t")),
     CauseCode.MEMBER_REJOINED: lambda scene: _rejoined(scene, "fred", topics("t", owned=1)),
+    CauseCode.METADATA_CHANGED: lambda scene: _rejoined(scene, "fred", b"\xff"),
+    CauseCode.REJOINED_AFTER_LOAD: _loaded,
     CauseCode.MEMBER_LEFT: lambda scene: (scene.form("lea"), scene.leave("lea")),
     CauseCode.MEMBER_REMOVED_BY_ADMIN: lambda scene: (
         scene.form("SAM"),

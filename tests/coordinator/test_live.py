@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.coordinator.live import IDS_SHOWN, MEMBERS_IN_A_SLICE, live_view, longest_silence
-from tests.support.scene import GROUP, RANGE_RR, Scene
+from tests.support.scene import GROUP, RANGE_RR, Scene, topics
 from tests.support.slices import counted, whole
 
 
@@ -52,7 +52,7 @@ def test_a_join_phase_names_who_is_missing_and_when_it_ends(scene: Scene) -> Non
     scene.form("lea", "fred")
     scene.advance(1_000)
     scene.knock("zoe")  # is told an id, and does not come back
-    scene.knock("lea", protocols={"range": b"more"})
+    scene.knock("lea", protocols={"range": topics("t", "more")})
     scene.advance(2_000)
     found = view(scene)
     assert found["state"] == "PreparingRebalance"

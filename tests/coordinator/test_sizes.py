@@ -105,7 +105,7 @@ class Crowd:
         self.facts += [noted.fact for noted in step.told]
         while (unwritten := self.partition.take()) is not None:
             self.log += unwritten.records
-            replies, facts = self.partition.written(unwritten)
+            replies, facts = self.partition.written(unwritten, (self.now, self.now))
             self.answers += replies
             self.facts += [noted.fact for noted in facts]
 

@@ -78,6 +78,7 @@ def busy() -> Scene:
     scene.join("ann")
     scene.advance(SESSION * 10)
     scene.form("bea", "eve")
+    scene.stop(SESSION)
     scene.crash()
     scene.advance(SESSION * 10)
     scene.commit("admin", 3, partitions=(1, 2))

@@ -17,7 +17,7 @@ from uuid import UUID
 from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.config import GroupConfig
-from groupkeeper.coordinator.facts import Fact, NotedFact
+from groupkeeper.coordinator.facts import CoordinatorStalled, Fact, NotedFact
 from groupkeeper.coordinator.gate import Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
@@ -26,6 +26,7 @@ from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.rebalance import prepare
+from groupkeeper.coordinator.stalls import Stall
 from groupkeeper.coordinator.step import KeyValue, Step
 from groupkeeper.coordinator.timers import end_session
 from groupkeeper.protocol.embedded import Subscription
@@ -148,6 +149,10 @@ class Scene:
         return WALL + self.now
 
     @property
+    def at(self) -> tuple[int, int]:
+        return self.now, self.wall
+
+    @property
     def group(self) -> Group:
         return self.partition.groups[GROUP]
 
@@ -267,6 +272,17 @@ class Scene:
             raise AssertionError("timers spin")
         self.now = until
 
+    def stop(self, ms: int) -> None:
+        """The process stands still. Its driver reports that before anything else happens."""
+        self.now += ms
+        stall = Stall("process", self.now - ms, self.now)
+        self._settle(self.partition.stalled(stall, self.at))
+
+    def move_clock(self, ms: int) -> None:
+        """The wall clock is moved."""
+        stall = Stall("clock", self.now, self.now)
+        self._settle(self.partition.stalled(stall, self.at, ms))
+
     def skip(self, ms: int, beats: Mapping[str, int]) -> None:
         """Time is moved; people go on with heartbeats every so many ms."""
         self.now += ms
@@ -315,7 +331,10 @@ class Scene:
             assert len(batch) <= unwritten.size <= self.config.message_max_bytes
             self.log += unwritten.records
             self.trace += map(trace.record, unwritten.records)
-            replies, facts = self.partition.written(unwritten)
+            replies, facts = self.partition.written(unwritten, self.at)
+            for noted in facts:
+                if isinstance(noted.fact, CoordinatorStalled):  # noted by `written` itself
+                    self._noted.setdefault(id(noted.fact), (noted.fact, 0))
             self._hear(facts)
             self._deliver(replies)
             self.partition.resume(self.now)

@@ -103,6 +103,10 @@ LINES = {
         ),
     ),
     "coordinator_closed": ({"why": "stopped"}, "the coordinator closed: stopped"),
+    "coordinator_stalled": (
+        {"what": "log", "from_ms": 1, "duration_ms": 15_000, "jump_ms": None},
+        "the coordinator had not answered for 15 s: its log could not be written",
+    ),
     "not_back": (
         {"absent": [who("m1"), who("m2")]},
         (

@@ -178,7 +178,7 @@ class _Replay:
             unwritten = self._partition.take()
             if unwritten is None:
                 return
-            replies, facts = self._partition.written(unwritten)
+            replies, facts = self._partition.written(unwritten, (self.now, self.now))
 
     # -- actions of clients --------------------------------------------------------------------
 

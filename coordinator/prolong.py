@@ -1,0 +1,103 @@
+"""Makes up to clients for the times in which the coordinator could not answer: prolongs timers, and
+finds the memberships that clients gave up.
+
+A session, or the time for a member id that was handed out (KIP-394), begins anew at the end of a
+stall, as after a load: the client may have waited for an answer since just after its begin. Time
+for joining and for assignments goes on with what was left of it. Apache Kafka does neither.
+"""
+
+from typing import Any
+
+from groupkeeper.coordinator.caller import Peer
+from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.groups import Groups
+from groupkeeper.coordinator.liveness import last_heard, postpone, session_timer
+from groupkeeper.coordinator.member import Member
+from groupkeeper.coordinator.stalls import HOLD_MS, RECONNECT_MS, Stall, evidence_of
+from groupkeeper.coordinator.step import Step
+
+
+def prolong(groups: Groups, timer: Timer, step: Step) -> bool:
+    """Set a timer of `WAITS_FOR_CLIENTS`, just taken from the deadlines, to a later time if the
+    coordinator stalled while it ran. Returns False if it is over.
+    """
+    stall, due = step.stalls.at(step.now), step.deadlines.popped_due
+    if stall is None or due <= stall.began:
+        return False
+    group = groups[timer.group_id]
+    match timer.kind:
+        case TimerKind.SESSION:
+            return _session(group.members[timer.member_id], timer, stall, step)
+        case TimerKind.PENDING_MEMBER:
+            timeout_ms = group.pending[timer.member_id].session_timeout_ms
+            ends_ms = _end(stall, due - timeout_ms, timeout_ms, step)
+            if ends_ms is not None:
+                step.deadlines.set(timer, ends_ms)
+            return ends_ms is not None
+        case _:
+            return _phase(group, timer, stall, step)
+
+
+def _end(stall: Stall, began_ms: int, timeout_ms: int, step: Step) -> int | None:
+    """Return when a time that began then ends; None if it is over."""
+    if stall.lasts:
+        return step.now + HOLD_MS
+    ends_ms = stall.ended + timeout_ms
+    return ends_ms if began_ms < stall.ended and ends_ms > step.now else None
+
+
+def _session(member: Member, timer: Timer, stall: Stall, step: Step) -> bool:
+    if member.waits or member.gave_up:
+        return False
+    session_ms, peer = member.session_timeout_ms, member.peer
+    is_closed = peer is not None and peer.link.closed
+    allowed_ms = min(session_ms, RECONNECT_MS) if is_closed else session_ms
+    ends_ms = _end(stall, step.deadlines.popped_due - session_ms, allowed_ms, step)
+    if ends_ms is not None:
+        postpone(member, timer, ends_ms, step)
+    return ends_ms is not None
+
+
+def _phase(group: Group, timer: Timer, stall: Stall, step: Step) -> bool:
+    rebalance = group.rebalance
+    if rebalance is None or rebalance.late is not None:
+        return False
+    began_ms = rebalance.started_ms if timer.kind is TimerKind.JOIN else rebalance.joined_ms
+    if began_ms >= stall.ended:
+        return False
+    if rebalance.held is None or rebalance.held[0] != stall.began:
+        left_ms = step.deadlines.popped_due - max(began_ms, stall.began)
+        rebalance.held = stall.began, left_ms
+    ends_ms = step.now + HOLD_MS
+    if not stall.lasts:
+        ends_ms = stall.ended + rebalance.held[1]
+        rebalance.held = stall.began, 0
+    if ends_ms <= step.now:
+        return False
+    step.deadlines.set(timer, ends_ms)
+    return True
+
+
+def give_up(group: Group, peer: Peer, session_ms: int, step: Step) -> dict[str, Any] | None:
+    """If a client that joins anew has just given up its membership, as the coordinator did not
+    answer, return the evidence, and let that membership end when it would have ended without the
+    stall. None: it has not. `session_ms`: the client's session timeout.
+    """
+    stall = step.stalls.at(step.now)
+    if stall is None or step.now - stall.ended > session_ms:
+        return None
+    for member in group.members.values():
+        known = member.peer
+        if known is None or member.gave_up or member.waits:
+            continue
+        is_alike = (known.client_id, known.host) == (peer.client_id, peer.host)
+        if known.link is not peer.link and not (known.link.closed and is_alike):
+            continue
+        timer = session_timer(group, member)
+        heard_ms = last_heard(member, step.deadlines.due.get(timer), step.now)
+        if heard_ms < stall.ended:
+            member.gave_up = True
+            step.deadlines.set(timer, max(heard_ms + member.session_timeout_ms, step.now))
+            return evidence_of(stall, step.now)
+    return None

@@ -1,0 +1,89 @@
+"""The cause of a rebalance that a member starts by sending JoinGroup again.
+
+A cause says what differs between two JoinGroup requests of the member, as far as the coordinator
+reads their metadata. The motive is a guess, from the client's own words (KIP-800) or from the
+partitions that the member gave up.
+"""
+
+from typing import Final
+
+from groupkeeper.coordinator.causes import Cause
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.join_call import JoinCall
+from groupkeeper.coordinator.likely import PARTITIONS_REVOKED, said_of_rejoin
+from groupkeeper.coordinator.member import Member, Protocols
+from groupkeeper.coordinator.subscription import topics_of_all
+from groupkeeper.protocol.embedded import decode_subscription
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.group_events import CauseCode
+
+METADATA_READ_BYTES: Final = 32 * 1024
+"""The longest metadata that is read for evidence: a step has to stay short."""
+CONSUMER: Final = "consumer"
+"""Protocol type of members whose metadata is a subscription; Kafka Streams has it, too."""
+
+
+def rejoin_cause(group: Group, member: Member, call: JoinCall) -> Cause:
+    """Return the cause of a rejoin. To be called before the member is updated."""
+    before, after = member.protocols, call.protocols
+    is_unchanged = before == after
+    if member.is_restored and not is_unchanged:
+        names = {each.name for each in before}
+        after = [each for each in after if each.name in names]  # only these are stored
+        is_unchanged = before == after
+    leads = member.member_id == group.leader_id
+    if is_unchanged:
+        code = CauseCode.LEADER_REJOINED if leads else CauseCode.REJOINED_AFTER_LOAD
+        cause = call.cause(code, member.member_id)
+        cause.likely = said_of_rejoin(cause.reason)
+        return cause
+    code = what_changed(group.protocol_type, before, after)
+    count = revoked(before, after) if code is CauseCode.MEMBER_REJOINED else None
+    if leads and count == 0:
+        # It gave up nothing: the metadata only adds partitions that were assigned since.
+        code, count = CauseCode.LEADER_REJOINED, None
+    cause = call.cause(code, member.member_id)
+    cause.likely = said_of_rejoin(cause.reason)
+    if count is not None:
+        cause.evidence = {"revoked": count}
+        if count and not cause.reason:
+            cause.likely = PARTITIONS_REVOKED
+    return cause
+
+
+def what_changed(protocol_type: str, before: Protocols, after: Protocols) -> CauseCode:
+    """Return the code for changed protocols: other topics or protocols of a consumer, only its user
+    data, or metadata that is no subscription.
+    """
+    if [each.name for each in before] != [each.name for each in after]:
+        return CauseCode.SUBSCRIPTION_CHANGED
+    topics = [
+        [topics_of_all([each.metadata]) for each in protocols] if protocol_type == CONSUMER else []
+        for protocols in (before, after)
+    ]
+    if None in topics[0] or None in topics[1] or protocol_type != CONSUMER:
+        return CauseCode.METADATA_CHANGED
+    same = topics[0] == topics[1]
+    return CauseCode.MEMBER_REJOINED if same else CauseCode.SUBSCRIPTION_CHANGED
+
+
+def revoked(before: Protocols, after: Protocols) -> int | None:
+    """Return how many of its partitions the member has given up, according to the metadata of its
+    first protocol, as in the second rebalance of a cooperative consumer; None if the metadata does
+    not say or is too long to read.
+    """
+    owned = [_owned(each[0].metadata) for each in (before, after)]
+    if owned[0] is None or owned[1] is None:
+        return None
+    return len(owned[0] - owned[1])
+
+
+def _owned(metadata: bytes) -> set[tuple[str, int]] | None:
+    if len(metadata) > METADATA_READ_BYTES:
+        return None
+    try:
+        subscription = decode_subscription(metadata)
+    except DecodeError:
+        return None
+    owned = subscription.owned_partitions
+    return {(each.topic, partition) for each in owned for partition in each.partitions}

@@ -1,0 +1,98 @@
+"""The cause of a rebalance that a rejoin starts: what differs, and what the client says."""
+
+from typing import Any
+
+import pytest
+
+from groupkeeper.coordinator.rejoin_cause import what_changed
+from groupkeeper.protocol.group_events import CauseCode
+from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
+from tests.support.scene import RANGE_RR, Scene, topics
+
+SUBSCRIPTION, MEMBER = CauseCode.SUBSCRIPTION_CHANGED, CauseCode.MEMBER_REJOINED
+METADATA, LOADED = CauseCode.METADATA_CHANGED, CauseCode.REJOINED_AFTER_LOAD
+LEADER = CauseCode.LEADER_REJOINED
+BASE = {"range": topics("t"), "sticky": topics("t")}
+
+
+def protocols(of: dict[str, bytes]) -> list[JoinGroupRequestProtocol]:
+    return [JoinGroupRequestProtocol(name=name, metadata=data) for name, data in of.items()]
+
+
+@pytest.mark.parametrize(
+    ("after", "code"),
+    [
+        (BASE | {"range": topics("t", owned=1)}, MEMBER),
+        ({name: topics("t", owned=2) for name in BASE}, MEMBER),
+        (BASE | {"range": topics("t", "u")}, SUBSCRIPTION),
+        ({"sticky": topics("t"), "range": topics("t")}, SUBSCRIPTION),
+        ({"range": topics("t")}, SUBSCRIPTION),
+        (BASE | {"range": b"\xff"}, METADATA),
+    ],
+)
+def test_other_topics_are_told_from_another_state_of_the_same(
+    after: dict[str, bytes], code: CauseCode
+) -> None:
+    assert what_changed("consumer", protocols(BASE), protocols(after)) == code
+
+
+def test_metadata_that_is_no_subscription_has_changed_and_nothing_is_said_of_topics() -> None:
+    before, after = protocols({"x": b"\xff"}), protocols({"x": b"\xfe"})
+    assert what_changed("consumer", before, after) == METADATA
+    worker = protocols({"sessioned": topics("t")}), protocols({"sessioned": topics("u")})
+    assert what_changed("connect", *worker) == METADATA
+
+
+@pytest.mark.parametrize(
+    ("who", "says", "code"),
+    [
+        ("fred", {}, LOADED),
+        ("lea", {}, LEADER),
+        ("lea", {"reason": "cached metadata has changed from (version2: 6) at ..."}, LEADER),
+        ("fred", {"protocols": RANGE_RR | {"range": topics("t", "u")}}, SUBSCRIPTION),
+        ("fred", {"protocols": RANGE_RR | {"range": topics("t", owned=1)}}, MEMBER),
+    ],
+)
+def test_a_rejoin_after_a_load_is_compared_with_what_is_stored(
+    who: str, says: dict[str, Any], code: CauseCode
+) -> None:
+    scene = Scene()
+    scene.form("lea", "fred", protocols=RANGE_RR)
+    scene.crash()
+    scene.join(who, **says)
+    assert scene.state == "PreparingRebalance"  # as in Kafka
+    assert scene.cause.code is code
+    assert scene.cause.likely == ("partitions_changed" if "reason" in says else None)
+
+
+def test_a_second_rejoin_after_a_load_is_compared_with_all_that_was_offered() -> None:
+    scene = Scene()
+    scene.form("lea", "fred", protocols=RANGE_RR)
+    scene.crash()
+    for name in ("fred", "lea"):
+        scene.join(name)
+    scene.sync_all("lea", "fred")
+    assert scene.join("fred").outcome == "NONE"  # repeated, and no rebalance
+    scene.join("fred", protocols={"range": topics("t")})
+    assert scene.cause.code is SUBSCRIPTION
+
+
+WORDS = {
+    "cached metadata has changed from (version1: {t=6}) at the beginning of the rebalance to "
+    "(version2: {t=12})": "partitions_changed",
+    "rebalance enforced by user": "rebalance_enforced",
+    "Scheduled probing rebalance": "probing_rebalance",
+    "need to revoke partitions [t-0] as indicated by the current assignment and re-join": (
+        "partitions_revoked"
+    ),
+    "the moon is full": None,
+}
+
+
+@pytest.mark.parametrize("reason", WORDS)
+def test_the_words_of_the_client_are_the_guess(reason: str) -> None:
+    scene = Scene()
+    scene.form("lea", "fred")
+    scene.join("lea", reason=reason)
+    assert scene.cause.code is LEADER
+    assert (scene.cause.reason, scene.cause.likely) == (reason, WORDS[reason])
