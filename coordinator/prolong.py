@@ -14,7 +14,7 @@ from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.liveness import last_heard, postpone, session_timer
 from groupkeeper.coordinator.member import Member
-from groupkeeper.coordinator.stalls import HOLD_MS, RECONNECT_MS, Stall, evidence_of
+from groupkeeper.coordinator.stalls import HOLD_MS, RECONNECT_MS, STALL_MS, Stall, evidence_of
 from groupkeeper.coordinator.step import Step
 
 
@@ -69,10 +69,7 @@ def _phase(group: Group, timer: Timer, stall: Stall, step: Step) -> bool:
     if rebalance.held is None or rebalance.held[0] != stall.began:
         left_ms = step.deadlines.popped_due - max(began_ms, stall.began)
         rebalance.held = stall.began, left_ms
-    ends_ms = step.now + HOLD_MS
-    if not stall.lasts:
-        ends_ms = stall.ended + rebalance.held[1]
-        rebalance.held = stall.began, 0
+    ends_ms = step.now + HOLD_MS if stall.lasts else stall.ended + rebalance.held[1]
     if ends_ms <= step.now:
         return False
     step.deadlines.set(timer, ends_ms)
@@ -96,7 +93,7 @@ def give_up(group: Group, peer: Peer, session_ms: int, step: Step) -> dict[str, 
             continue
         timer = session_timer(group, member)
         heard_ms = last_heard(member, step.deadlines.due.get(timer), step.now)
-        if heard_ms < stall.ended:
+        if heard_ms < stall.ended + STALL_MS:  # it may have sent heartbeats before it gave up
             member.gave_up = True
             step.deadlines.set(timer, max(heard_ms + member.session_timeout_ms, step.now))
             return evidence_of(stall, step.now)

@@ -13,6 +13,7 @@ from typing import Final, Protocol, TypeVar, cast
 
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.gate import Unwritten
+from groupkeeper.coordinator.stalls import STALL_MS
 from groupkeeper.groups.partition_log import Author, LogBatch, LogOwner, PartitionLog
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import AppendStats
@@ -157,6 +158,8 @@ class Writer:
         error = None if done.cancelled() else done.exception()
         if error is None and not done.cancelled():
             took = self.clock.seconds() - began
+            if took * 1000 >= STALL_MS:
+                _log.warning("the log stood still", for_ms=int(took * 1000))
             for (log, batch), left_out in zip(work, done.result(), strict=True):
                 if left_out is None:
                     self._behind[log] = batch.owner

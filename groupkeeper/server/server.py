@@ -170,10 +170,11 @@ class Server:
 
     def note_stop(self, began: float, ended: float) -> None:
         """Note that the event loop did not run between these times, in monotonic seconds."""
-        _log.warning("the process stood still", for_ms=int((ended - began) * 1000))
+        for_ms = round((ended - began) * 1000)
+        _log.warning("the process stood still", for_ms=for_ms)
         if self._serves:
-            stall = Stall("process", int(began * 1000), int(ended * 1000))
-            self.group_partitions.stalled(stall)
+            now = self._clock.now()
+            self.group_partitions.stalled(Stall("process", now - for_ms, now))
 
     def note_clock(self, moved: float) -> None:
         """Note that the wall clock was moved, or the machine was suspended."""

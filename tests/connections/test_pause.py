@@ -71,6 +71,7 @@ def test_members_that_beat_survive_a_stopped_process(tmp_path: Path) -> None:
         for member in members:
             assert set(member.beaten()) == {0}
             member.close()
+    assert '"the process stood still"' in (tmp_path / "log").read_text()
 
 
 @pytest.fixture

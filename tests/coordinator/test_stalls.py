@@ -1,5 +1,7 @@
 """The coordinator does not count against its members the time in which it could not answer them."""
 
+from functools import partial
+
 import pytest
 
 from groupkeeper.coordinator.facts import CoordinatorStalled, MemberRemoved
@@ -72,9 +74,7 @@ def test_records_that_become_durable_one_after_the_other_are_no_stall() -> None:
     scene = held("lea", "fred")
     for offset in range(2, 2 + 2 * SESSION // 900):  # never clear, and never stuck
         scene.advance(900)
-        scene.commit("lea", offset)
-        scene.flush_one()
-        scene.commit("lea", offset)
+        scene.flush_one(partial(scene.commit, "lea", offset))
     assert removed(scene) == ["fred"]
     assert scene.noted(CoordinatorStalled) == []
 
@@ -203,6 +203,15 @@ def test_a_client_that_gave_up_is_told_from_a_new_member(kind: str) -> None:
     assert (fact.cause.code, fact.cause.likely) == (CauseCode.SESSION_EXPIRED, COORDINATOR_STALLED)
 
 
+def test_a_client_that_gave_up_behind_a_heartbeat_on_its_way_is_found_too() -> None:
+    scene = Scene()
+    scene.form("lea", "fred")
+    scene.stop(2 * SESSION)
+    scene.heartbeat("fred")  # sent during the stop, and read after it
+    scene.join("fred", as_id="", version=3)
+    assert scene.cause.likely == COORDINATOR_STALLED
+
+
 def test_a_client_that_connects_anew_is_found_by_its_name() -> None:
     scene = Scene()
     scene.form("lea", "fred")
@@ -223,6 +232,7 @@ def test_a_client_that_is_restarted_long_after_a_stall_was_not_driven_out_by_it(
     scene = Scene()
     scene.form("lea", "fred")
     scene.stop(2 * SESSION)
+    scene.advance(STALL_MS)
     for name in ("lea", "fred"):
         scene.heartbeat(name)
     scene.restart("fred", version=3)

@@ -6,6 +6,8 @@ As in `catalogue`, one that no test notices is a missing test.
 from tests.mutants.mutant import Mutant
 
 _GATE = "tests/coordinator/test_gate.py::"
+_STALLS = "tests/coordinator/test_stalls.py::"
+_REJOIN = "tests/coordinator/test_rejoin_cause.py::"
 _BESIDE = "tests/groups/test_partition_log.py::"
 
 
@@ -23,15 +25,10 @@ EVENT_MUTANTS = (
     ),
     Mutant(
         "changed and unchanged leader swapped",
-        "coordinator/join.py",
-        "    if changed:\n        code, count = what_changed(",
-        "    if not changed:\n        code, count = what_changed(",
-        (
-            _transcript(
-                "cooperative-rebalancing:"
-                " Two rebalances move a partition from one member to another"
-            ),
-        ),
+        "coordinator/rejoin_cause.py",
+        "CauseCode.LEADER_REJOINED if leads else CauseCode.REJOINED_AFTER_LOAD",
+        "CauseCode.REJOINED_AFTER_LOAD if leads else CauseCode.LEADER_REJOINED",
+        (_REJOIN + "test_a_rejoin_after_a_load_is_compared_with_what_is_stored",),
     ),
     Mutant(
         "removal and leave swapped",
@@ -108,5 +105,68 @@ EVENT_MUTANTS = (
         'ran = old.runs and link is not new.link and connection(link) == "open"',
         "ran = old.runs and link is not new.link",
         (_transcript("causes: Static members are restarted one after the other"),),
+    ),
+    # -- stalls of the coordinator
+    Mutant(
+        "session ends while its heartbeat waits for the disk",
+        "coordinator/prolong.py",
+        "    if stall.lasts:\n        return step.now + HOLD_MS\n",
+        "    if stall.lasts:\n        return None\n",
+        (_STALLS + "test_members_keep_their_places_while_the_log_cannot_be_written",),
+    ),
+    Mutant(
+        "session never ends after a stall",
+        "coordinator/prolong.py",
+        "return ends_ms if began_ms < stall.ended and ends_ms > step.now else None",
+        "return ends_ms + timeout_ms if ends_ms + timeout_ms > step.now else None",
+        (_STALLS + "test_a_member_that_stays_silent_is_removed_a_session_after_the_stall",),
+    ),
+    Mutant(
+        "every wait for the disk a stall",
+        "coordinator/gate.py",
+        "self.stalls.waiting_since = None if mark == self.appended else now",
+        "self.stalls.waiting_since = (\n"
+        "            None if mark == self.appended else self.stalls.waiting_since\n        )",
+        (_STALLS + "test_records_that_become_durable_one_after_the_other_are_no_stall",),
+    ),
+    Mutant(
+        "a new client after a stall taken for one that gave up",
+        "coordinator/prolong.py",
+        "if known.link is not peer.link and not (known.link.closed and is_alike):",
+        "if False:",
+        (_STALLS + "test_a_new_client_after_a_stall_is_a_new_member",),
+    ),
+    Mutant(
+        "a restart long after a stall blamed on it",
+        "coordinator/prolong.py",
+        "if heard_ms < stall.ended + STALL_MS:",
+        "if True:",
+        (_STALLS + "test_a_client_that_is_restarted_long_after_a_stall_was_not_driven_out_by_it",),
+    ),
+    Mutant(
+        "silence counted from the stall",
+        "coordinator/liveness.py",
+        "    member.heard_ms = last_heard(member, step.deadlines.popped_due, step.now)\n"
+        "    member.restarted_ms = ends_ms",
+        "    member.restarted_ms = -1 + 0 * ends_ms",
+        (_STALLS + "test_a_member_that_stays_silent_is_removed_a_session_after_the_stall",),
+    ),
+    # -- codes that say no more than was seen
+    Mutant(
+        "rejoin after a load told as a change",
+        "coordinator/rejoin_cause.py",
+        "if member.is_restored and not is_unchanged:",
+        "if False and member.is_restored and not is_unchanged:",
+        (_REJOIN + "test_a_rejoin_after_a_load_is_compared_with_what_is_stored",),
+    ),
+    Mutant(
+        "metadata of Connect read as a subscription",
+        "coordinator/rejoin_cause.py",
+        "if None in topics[0] or None in topics[1] or protocol_type != CONSUMER:",
+        "if None in topics[0] or None in topics[1]:",
+        (
+            _REJOIN
+            + "test_metadata_that_is_no_subscription_has_changed_and_nothing_is_said_of_topics",
+        ),
     ),
 )

@@ -117,6 +117,32 @@ def test_old_events_are_deleted(serve: Serve) -> None:
     assert "coordinator_loaded" in types(served)
 
 
+def test_a_stop_of_the_process_is_stored_where_members_are(serve: Serve) -> None:
+    served = serve("offsets.topic.num.partitions=2")
+    settle(served.client())
+
+    async def stop() -> None:
+        now = served.loop.time()
+        served.server.note_stop(now - 7.0, now)
+        served.server.note_clock(-3_600.0)
+
+    served.run(stop())
+    served.advance(1)
+    stops = [event for event in stored(served) if event.type == "coordinator_stalled"]
+    assert [event.group for event in stops] == [None, None]
+    assert [event.fields["what"] for event in stops] == ["process", "clock"]
+    assert [event.fields["duration_ms"] for event in stops] == [7_000, 0]
+    assert [event.fields["jump_ms"] for event in stops] == [None, -3_600_000]
+    assert stops[0].at_ms - stops[0].fields["from_ms"] == 7_000
+
+
+def test_a_stop_that_no_member_notices_is_only_a_line(serve: Serve) -> None:
+    served = serve(ONE)
+    served.server.note_stop(0.0, 7.0)
+    served.advance(1)
+    assert "coordinator_stalled" not in types(served)
+
+
 @pytest.mark.parametrize("jump_ms", [365 * 86_400_000, -365 * 86_400_000])
 def test_a_wrong_time_for_a_second_neither_ends_retention_nor_takes_events(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, jump_ms: int

@@ -182,3 +182,67 @@ async def test_what_else_goes_wrong_on_the_loop_is_told_as_before(lines: Lines) 
     loop.call_exception_handler({"message": "something else"})
     assert stats.unaccepted == 0
     assert [line["event"] for line in lines()] == ["something else"]
+
+
+def test_a_callback_that_takes_too_long_is_a_stop_and_a_short_one_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("groupkeeper.server.loop.STALL_S", 0.05)
+    loop, watch = watched_loop()
+    stops: list[float] = []
+    watch.stopped = lambda began, ended: stops.append(ended - began)
+
+    async def main() -> None:
+        time.sleep(0.001)  # noqa: ASYNC251  # the loop is held up on purpose
+        await asyncio.sleep(0)
+        assert stops == []
+        time.sleep(0.06)  # noqa: ASYNC251
+        await asyncio.sleep(0)
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(main())
+    [stop] = stops
+    assert stop >= 0.06
+
+
+def test_a_wait_that_lasts_longer_than_was_asked_for_is_a_stop(
+    watch: WatchedSelector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("groupkeeper.server.loop.STALL_S", 0.05)
+    stops: list[float] = []
+    watch.stopped = lambda began, ended: stops.append(ended - began)
+    watch.select(0.02)
+    assert stops == [], "as long as was asked for"
+    stopped = 0.06
+    select = selectors.DefaultSelector.select
+
+    def late(self: selectors.BaseSelector, timeout: float | None = None) -> Any:
+        time.sleep(stopped)
+        return select(self, timeout)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(selectors.DefaultSelector, "select", late)
+    watch.select(0.0)
+    [stop] = stops
+    assert stop >= stopped
+
+
+def test_a_wait_without_an_end_is_cut_so_that_a_stop_is_noticed(
+    watch: WatchedSelector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("groupkeeper.server.loop.LOOK_S", 0.01)
+    assert watch.select(None) == []
+
+
+def test_a_wall_clock_that_is_moved_is_told_once(
+    watch: WatchedSelector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved: list[float] = []
+    watch.clock_moved = moved.append
+    right = time.time
+    watch.select(0)
+    monkeypatch.setattr(time, "time", lambda: right() + 3_600)
+    for _ in range(2):
+        watch.select(0)
+    monkeypatch.setattr(time, "time", right)
+    watch.select(0)
+    assert [round(each) for each in moved] == [3_600, -3_600]

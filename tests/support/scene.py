@@ -9,7 +9,7 @@ The cast (lea leads, fred follows, ...) and words such as *knock*: docs/glossary
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -323,9 +323,11 @@ class Scene:
         while self.flush_one():
             pass
 
-    def flush_one(self) -> Unwritten | None:
+    def flush_one(self, meanwhile: Callable[[], object] | None = None) -> Unwritten | None:
         """A batch of what was written so far becomes durable; None when there is none."""
         unwritten = self.partition.take()
+        if meanwhile is not None:
+            meanwhile()
         if unwritten is not None:
             batch = encode_batch(0, 0, self.wall, unwritten.records)
             assert len(batch) <= unwritten.size <= self.config.message_max_bytes
