@@ -289,18 +289,18 @@ def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
         step.note(MemberRejoined(*group.fact_head, member.who, differs, call.timeouts))
     leads = member.member_id == group.leader_id
     if preparing:
-        cause = rejoin_cause(group, member, call) if changed else None
+        cause = rejoin_cause(group, member, call, step) if changed else None
         park(group, member, call, step)
         if cause is not None and cause.code is CauseCode.SUBSCRIPTION_CHANGED:
             add_cause(group, cause, step)
         complete_if_all_joined(group, step)
         return
-    contacted(group, member, call.caller.peer, step)
     if not changed and (group.state is GroupState.COMPLETING_REBALANCE or not leads):
         # Repeat an answer that was lost. In Stable, only a leader that rejoins starts a rebalance.
+        contacted(group, member, call.caller.peer, step)
         step.reply(call.reply_to, join_reply(group, member, call.caller.api_version))
         return
-    cause = rejoin_cause(group, member, call)
+    cause = rejoin_cause(group, member, call, step)
     park(group, member, call, step)
     prepare(group, cause, step)
 

@@ -14,7 +14,7 @@ from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.liveness import last_heard, postpone, session_timer
 from groupkeeper.coordinator.member import Member
-from groupkeeper.coordinator.stalls import HOLD_MS, RECONNECT_MS, STALL_MS, Stall, evidence_of
+from groupkeeper.coordinator.stalls import HOLD_MS, RECONNECT_MS, Stall, evidence_of
 from groupkeeper.coordinator.step import Step
 
 
@@ -81,8 +81,7 @@ def give_up(group: Group, peer: Peer, session_ms: int, step: Step) -> dict[str, 
     answer, return the evidence, and let that membership end when it would have ended without the
     stall. None: it has not. `session_ms`: the client's session timeout.
     """
-    stall = step.stalls.at(step.now)
-    if stall is None or step.now - stall.ended > session_ms:
+    if step.stalls.behind(0, session_ms, step.now) is None:  # nearly always
         return None
     for member in group.members.values():
         known = member.peer
@@ -93,7 +92,8 @@ def give_up(group: Group, peer: Peer, session_ms: int, step: Step) -> dict[str, 
             continue
         timer = session_timer(group, member)
         heard_ms = last_heard(member, step.deadlines.due.get(timer), step.now)
-        if heard_ms < stall.ended + STALL_MS:  # it may have sent heartbeats before it gave up
+        stall = step.stalls.behind(heard_ms, session_ms, step.now)
+        if stall is not None:
             member.gave_up = True
             step.deadlines.set(timer, max(heard_ms + member.session_timeout_ms, step.now))
             return evidence_of(stall, step.now)

@@ -10,8 +10,11 @@ from typing import Final
 from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.join_call import JoinCall
-from groupkeeper.coordinator.likely import PARTITIONS_REVOKED, said_of_rejoin
+from groupkeeper.coordinator.likely import COORDINATOR_STALLED, PARTITIONS_REVOKED, said_of_rejoin
+from groupkeeper.coordinator.liveness import last_heard, session_timer
 from groupkeeper.coordinator.member import Member, Protocols
+from groupkeeper.coordinator.stalls import evidence_of
+from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.subscription import topics_of_all
 from groupkeeper.protocol.embedded import decode_subscription
 from groupkeeper.protocol.errors import DecodeError
@@ -23,8 +26,27 @@ CONSUMER: Final = "consumer"
 """Protocol type of members whose metadata is a subscription; Kafka Streams has it, too."""
 
 
-def rejoin_cause(group: Group, member: Member, call: JoinCall) -> Cause:
+def rejoin_cause(group: Group, member: Member, call: JoinCall, step: Step) -> Cause:
     """Return the cause of a rejoin. To be called before the member is updated."""
+    code, count = _observed(group, member, call)
+    cause = call.cause(code, member.member_id)
+    if count is not None:
+        cause.evidence = {"revoked": count}
+    cause.likely = said_of_rejoin(cause.reason)
+    if cause.likely is None and count and not cause.reason:
+        cause.likely = PARTITIONS_REVOKED
+    elif cause.likely is None:
+        due = step.deadlines.due.get(session_timer(group, member))
+        heard_ms = last_heard(member, due, step.now)
+        stall = step.stalls.behind(heard_ms, member.session_timeout_ms, step.now)
+        if stall is not None:
+            cause.likely = COORDINATOR_STALLED
+            cause.evidence = {**cause.evidence, **evidence_of(stall, step.now)}
+    return cause
+
+
+def _observed(group: Group, member: Member, call: JoinCall) -> tuple[CauseCode, int | None]:
+    """Return the code, and how many partitions the member gave up, if that is what changed."""
     before, after = member.protocols, call.protocols
     is_unchanged = before == after
     if member.is_restored and not is_unchanged:
@@ -33,22 +55,13 @@ def rejoin_cause(group: Group, member: Member, call: JoinCall) -> Cause:
         is_unchanged = before == after
     leads = member.member_id == group.leader_id
     if is_unchanged:
-        code = CauseCode.LEADER_REJOINED if leads else CauseCode.REJOINED_AFTER_LOAD
-        cause = call.cause(code, member.member_id)
-        cause.likely = said_of_rejoin(cause.reason)
-        return cause
+        return CauseCode.LEADER_REJOINED if leads else CauseCode.REJOINED_AFTER_LOAD, None
     code = what_changed(group.protocol_type, before, after)
     count = revoked(before, after) if code is CauseCode.MEMBER_REJOINED else None
     if leads and count == 0:
         # It gave up nothing: the metadata only adds partitions that were assigned since.
-        code, count = CauseCode.LEADER_REJOINED, None
-    cause = call.cause(code, member.member_id)
-    cause.likely = said_of_rejoin(cause.reason)
-    if count is not None:
-        cause.evidence = {"revoked": count}
-        if count and not cause.reason:
-            cause.likely = PARTITIONS_REVOKED
-    return cause
+        return CauseCode.LEADER_REJOINED, None
+    return code, count
 
 
 def what_changed(protocol_type: str, before: Protocols, after: Protocols) -> CauseCode:

@@ -54,6 +54,15 @@ class Stalls:
             return Stall("log", since, now, lasts=True)
         return self.last
 
+    def behind(self, heard_ms: int, session_ms: int, now: int) -> Stall | None:
+        """Return the stall that may have made a client join again at `now`: one that ended less
+        than its session ago. `heard_ms`: its last request, maybe sent before it gave up.
+        """
+        stall = self.at(now)
+        if stall is None or now - stall.ended > session_ms:
+            return None
+        return stall if heard_ms < stall.ended + STALL_MS else None
+
     def since(self, began_ms: int, now: int) -> Stall | None:
         """Return the stall that lasts, or the last one if it ended after this time."""
         stall = self.at(now)

@@ -8,7 +8,7 @@ from groupkeeper.coordinator.facts import CoordinatorStalled, MemberRemoved
 from groupkeeper.coordinator.likely import COORDINATOR_STALLED
 from groupkeeper.coordinator.stalls import RECONNECT_MS, STALL_MS
 from groupkeeper.protocol.group_events import CauseCode
-from tests.support.scene import REBALANCE, SESSION, Scene
+from tests.support.scene import REBALANCE, SESSION, Scene, topics
 
 OTHER_REBALANCE = 20_000
 
@@ -260,3 +260,33 @@ def test_a_static_client_that_gave_up_says_why_it_came_back() -> None:
     scene.join("SAM", as_id="")
     fact = scene.facts[-1].fact
     assert fact.likely == COORDINATOR_STALLED  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("reason", "likely"),
+    [
+        (None, COORDINATOR_STALLED),
+        ("rejoining after we previously errored and backed off", COORDINATOR_STALLED),
+        ("cached metadata has changed", "partitions_changed"),
+    ],
+)
+def test_a_member_that_rejoins_under_its_id_after_a_stall(reason: str | None, likely: str) -> None:
+    scene = Scene()
+    scene.form("lea", "fred")
+    scene.stop(2 * SESSION)
+    scene.heartbeat("fred")
+    scene.join("fred", protocols={"range": topics("t", owned=1)}, reason=reason)
+    assert scene.cause.code is CauseCode.MEMBER_REJOINED
+    assert scene.cause.likely == likely, "the words of the client come first"
+
+
+def test_a_leader_that_rejoins_long_after_a_stall_has_another_reason() -> None:
+    scene = Scene()
+    scene.form("lea", "fred")
+    scene.stop(2 * SESSION)
+    for _ in range(3):
+        scene.advance(SESSION // 2)
+        for name in ("lea", "fred"):
+            scene.heartbeat(name)
+    scene.join("lea")
+    assert scene.cause.likely is None

@@ -138,9 +138,9 @@ EVENT_MUTANTS = (
     ),
     Mutant(
         "a restart long after a stall blamed on it",
-        "coordinator/prolong.py",
-        "if heard_ms < stall.ended + STALL_MS:",
-        "if True:",
+        "coordinator/stalls.py",
+        "return stall if heard_ms < stall.ended + STALL_MS else None",
+        "return stall",
         (_STALLS + "test_a_client_that_is_restarted_long_after_a_stall_was_not_driven_out_by_it",),
     ),
     Mutant(
