@@ -32,6 +32,7 @@ REBALANCE_ENFORCED: Final = "rebalance_enforced"
 PROBING_REBALANCE: Final = "probing_rebalance"
 PARTITIONS_REVOKED: Final = "partitions_revoked"
 TAKEN_OVER: Final = "taken_over"
+CONFIG_CHANGED: Final = "config_changed"
 
 GUESSES: Final = (
     MAX_POLL_EXCEEDED,
@@ -46,6 +47,7 @@ GUESSES: Final = (
     PROBING_REBALANCE,
     PARTITIONS_REVOKED,
     TAKEN_OVER,
+    CONFIG_CHANGED,
 )
 """All of them; `LIKELY` in `protocol.group_event_words` has their words."""
 

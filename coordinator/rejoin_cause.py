@@ -10,13 +10,18 @@ from typing import Final
 from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.join_call import JoinCall
-from groupkeeper.coordinator.likely import COORDINATOR_STALLED, PARTITIONS_REVOKED, said_of_rejoin
+from groupkeeper.coordinator.likely import (
+    CONFIG_CHANGED,
+    COORDINATOR_STALLED,
+    PARTITIONS_REVOKED,
+    said_of_rejoin,
+)
 from groupkeeper.coordinator.liveness import last_heard, session_timer
 from groupkeeper.coordinator.member import Member, Protocols
 from groupkeeper.coordinator.stalls import evidence_of
 from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.subscription import topics_of_all
-from groupkeeper.protocol.embedded import decode_subscription
+from groupkeeper.protocol.embedded import decode_subscription, read_config_offset
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.group_events import CauseCode
 
@@ -26,6 +31,10 @@ CONSUMER: Final = "consumer"
 """Protocol type of members whose metadata is a subscription; Kafka Streams has it, too."""
 
 
+CONNECT: Final = "connect"
+"""Protocol type of the workers of Kafka Connect."""
+
+
 def rejoin_cause(group: Group, member: Member, call: JoinCall, step: Step) -> Cause:
     """Return the cause of a rejoin. To be called before the member is updated."""
     code, count = _observed(group, member, call)
@@ -33,7 +42,10 @@ def rejoin_cause(group: Group, member: Member, call: JoinCall, step: Step) -> Ca
     if count is not None:
         cause.evidence = {"revoked": count}
     cause.likely = said_of_rejoin(cause.reason)
-    if cause.likely is None and count and not cause.reason:
+    offsets = _config_offsets(group, member, call) if code is CauseCode.METADATA_CHANGED else None
+    if cause.likely is None and offsets is not None:
+        cause.likely, cause.evidence = CONFIG_CHANGED, {"config_offsets": offsets}
+    elif cause.likely is None and count and not cause.reason:
         cause.likely = PARTITIONS_REVOKED
     elif cause.likely is None:
         due = step.deadlines.due.get(session_timer(group, member))
@@ -62,6 +74,17 @@ def _observed(group: Group, member: Member, call: JoinCall) -> tuple[CauseCode, 
         # It gave up nothing: the metadata only adds partitions that were assigned since.
         return CauseCode.LEADER_REJOINED, None
     return code, count
+
+
+def _config_offsets(group: Group, member: Member, call: JoinCall) -> list[int] | None:
+    """Return the offsets of the configurations that a worker of Kafka Connect had read before and
+    has read now, if they differ.
+    """
+    if group.protocol_type != CONNECT:
+        return None
+    read = [read_config_offset(each[0].metadata) for each in (member.protocols, call.protocols)]
+    found = [each for each in read if each is not None]
+    return found if len(set(found)) == len(read) else None
 
 
 def what_changed(protocol_type: str, before: Protocols, after: Protocols) -> CauseCode:

@@ -17,6 +17,7 @@ from groupkeeper.protocol.message import empty, message, since, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, NullableBytes, NullableString, String
 
 NEWEST_VERSION = 3
+NEWEST_CONNECT_VERSION = 2
 
 _read_version = Struct(">h").unpack_from
 _read_version_and_count = Struct(">hi").unpack_from
@@ -139,3 +140,19 @@ def _layout_version(data: bytes) -> int:
     if version < 0:
         raise DecodeError(f"version {version}")
     return min(version, NEWEST_VERSION)
+
+
+def read_config_offset(metadata: bytes) -> int | None:
+    """Return the offset in the topic of configurations that a worker of Kafka Connect has read;
+    None for other metadata. The layout: version, URL of the worker, offset, assignment.
+
+    Source: Kafka's `ConnectProtocol` and `IncrementalCooperativeConnectProtocol`.
+    """
+    try:
+        version, length = unpack_from(">hh", metadata)
+        if not 0 <= version <= NEWEST_CONNECT_VERSION or length <= 0:
+            return None
+        offset: int = unpack_from(">q", metadata, 4 + length)[0]
+        return offset
+    except struct_error:
+        return None

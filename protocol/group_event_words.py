@@ -233,6 +233,13 @@ LIKELY: Final[Mapping[str, Word]] = {
         family="T",
         briefly="rejoined after it gave up partitions",
     ),
+    "config_changed": Word(
+        "A worker of Kafka Connect has read a newer configuration: connectors or tasks were added,"
+        " removed or changed.",
+        "Nothing is wrong if somebody changed connectors; the worker's own log says which.",
+        family="T",
+        briefly="has read a newer configuration",
+    ),
     "taken_over": Word(
         "Another client took the place of a static member that still ran: its connection was open,"
         " and it had been heard of shortly before.",
@@ -278,6 +285,8 @@ EVIDENCE: Final[Mapping[str, str]] = {
     "clients": "client ids of the two clients",
     "old_connection": "connection of the replaced client: `open`, or `closed` before; null if"
     " unknown",
+    "config_offsets": "offsets in the topic of configurations that the worker had read before, and"
+    " has read now",
     "old_host": "address of the replaced client",
     "old_client": "client id of the replaced client",
     "stalled": "what stood still: `process`, `log` or `clock`",

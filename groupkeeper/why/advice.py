@@ -389,6 +389,7 @@ ADVICE: Final[Mapping[str, Callable[[Round, Part], str]]] = {
     "rebalance_enforced": _of_client,
     "probing_rebalance": _of_client,
     "partitions_revoked": _member_rejoined,
+    "config_changed": _of_client,
     "taken_over": _taken_over,
     "duel": _duel,
     "rolling_restart": _rolling_restart,

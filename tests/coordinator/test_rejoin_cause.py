@@ -1,5 +1,6 @@
 """The cause of a rebalance that a rejoin starts: what differs, and what the client says."""
 
+from struct import pack
 from typing import Any
 
 import pytest
@@ -41,6 +42,32 @@ def test_metadata_that_is_no_subscription_has_changed_and_nothing_is_said_of_top
     assert what_changed("consumer", before, after) == METADATA
     worker = protocols({"sessioned": topics("t")}), protocols({"sessioned": topics("u")})
     assert what_changed("connect", *worker) == METADATA
+
+
+def worker(offset: int, version: int = 2) -> dict[str, bytes]:
+    url = b"http://worker:8083/"
+    head = pack(">hh", version, len(url)) + url + pack(">q", offset)
+    return {"sessioned": head + (pack(">i", -1) if version else b"")}
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_worker_of_connect_that_has_read_a_newer_configuration_says_so(version: int) -> None:
+    scene = Scene()
+    scene.form("lea", "fred", type="connect", protocols=worker(5, version))
+    scene.join("fred", protocols=worker(6, version))
+    assert scene.cause.code is METADATA
+    assert scene.cause.likely == "config_changed"
+    assert scene.cause.evidence == {"config_offsets": [5, 6]}
+
+
+@pytest.mark.parametrize(
+    "data", [worker(5)["sessioned"] + b"more", worker(6, 3)["sessioned"], b"x"]
+)
+def test_other_metadata_of_a_worker_is_not_explained(data: bytes) -> None:
+    scene = Scene()
+    scene.form("lea", "fred", type="connect", protocols=worker(5))
+    scene.join("fred", protocols={"sessioned": data})
+    assert (scene.cause.code, scene.cause.likely) == (METADATA, None)
 
 
 @pytest.mark.parametrize(

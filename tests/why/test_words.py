@@ -16,7 +16,12 @@ from groupkeeper.why.words import headline, paragraph, trigger
 from tests.support.told_events import Told, cause, who
 
 WITHOUT_SETTING = {"operator", "policy", "metadata_changed", "rejoined_after_load"}
-NO_SETTING_HELPS = {"coordinator_stalled", "rebalance_enforced", "probing_rebalance"}
+NO_SETTING_HELPS = {
+    "coordinator_stalled",
+    "rebalance_enforced",
+    "probing_rebalance",
+    "config_changed",
+}
 JAVA = {"name": "apache-kafka-java", "version": "4.1.0"}
 POD = who(
     "billing-433ad937-7a31-4ef4-bd23-156bd0e5fd80",
