@@ -38,7 +38,9 @@ class PartitionLag(NamedTuple):
     end_offset: int
     lag_ms: int | None = None
     """How long ago the batch of the next record to read was written; 0 without lag. None if not
-    requested, if the record has no timestamp, or beyond `TIMES_MOST`."""
+    requested, if the record has no timestamp, if it is not subscribed, or beyond `TIMES_MOST`."""
+    is_subscribed: bool = True
+    """Whether it counts: False if the group has members, and none of them subscribes the topic."""
 
     @property
     def next_offset(self) -> int:
@@ -62,12 +64,14 @@ def lags_of(group: Group, extents: Extents, pace: Pace) -> Slices[list[Partition
     """
     found = []
     for topic, partitions in [*group.offsets.items()]:
+        is_subscribed = not group.members or group.subscribes(topic)
         for partition, value in [*partitions.items()]:
             extent = extents.get((topic, partition))
             committed = offset_in(value)
             if extent is not None and committed >= 0:
                 start, end, _ = extent
-                found.append(PartitionLag(topic, partition, committed, start, end))
+                lag = PartitionLag(topic, partition, committed, start, end, None, is_subscribed)
+                found.append(lag)
             if pace.spent():
                 yield
     return found
@@ -76,9 +80,9 @@ def lags_of(group: Group, extents: Extents, pace: Pace) -> Slices[list[Partition
 def add_behind(
     wanted: dict[Position, None], lags: Iterable[PartitionLag], pace: Pace
 ) -> Slices[None]:
-    """Add the positions of the next records, where there are any."""
+    """Add the positions of the next records, where there are any that a member should read."""
     for each in lags:
-        if each.lag:
+        if each.lag and each.is_subscribed:
             wanted[each.position] = None
         if pace.spent():
             yield
@@ -86,6 +90,8 @@ def add_behind(
 
 def lag_ms(lag: PartitionLag, times: Mapping[Position, int], now_ms: int) -> int | None:
     """Return the time lag at `now_ms`, from record times by position; see `PartitionLag.lag_ms`."""
+    if not lag.is_subscribed:
+        return None
     if not lag.lag:
         return 0
     time = times.get(lag.position)

@@ -160,6 +160,7 @@ def _by_partition(lags: Iterable[PartitionLag]) -> Slices[list[Object]]:
                 "end": each.end_offset,
                 "lag": each.lag,
                 "lag_ms": each.lag_ms,
+                "subscribed": each.is_subscribed,
             }
             rows.append(row)
             if pace.spent():

@@ -89,13 +89,16 @@ def _sums(found: Mapping[str, list[PartitionLag]], at_ms: int) -> Slices[dict[st
 
 
 def point(lags: Iterable[PartitionLag], at_ms: int, pace: Pace) -> Slices[Point]:
-    """Return the sum of record lags, and the maximum time lag (None if any is unknown)."""
+    """Return the sum of record lags, and the maximum time lag (None if any is unknown). Topics that
+    no member subscribes any more do not count: nobody is late for them.
+    """
     records, longest = 0, 0
     is_known = True
     for each in lags:
-        records += each.lag
-        longest = max(longest, each.lag_ms or 0)
-        is_known = is_known and each.lag_ms is not None
+        if each.is_subscribed:
+            records += each.lag
+            longest = max(longest, each.lag_ms or 0)
+            is_known = is_known and each.lag_ms is not None
         if pace.spent():
             yield
     return Point(at_ms, records, longest if is_known else None)

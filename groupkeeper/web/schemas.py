@@ -200,11 +200,11 @@ def _of_groups() -> dict[str, Schema]:
         "Group": answer(**_ROW, **own),
         "LastCause": record(code=TEXT, text=TEXT, at_ms=told(NUMBER, _AT)),
         "Lag": record(
-            records=told(NUMBER, "Sum over all partitions."),
+            records=told(NUMBER, "Sum over the partitions of topics that are subscribed."),
             seconds=told(
                 or_null({"type": "number"}),
-                "Maximum over all partitions of the time since the next record was written; null if"
-                " any is unknown.",
+                "Maximum over these partitions of the time since the next record was written; null"
+                " if any is unknown.",
             ),
         ),
         "Live": _live(),
@@ -214,7 +214,7 @@ def _of_groups() -> dict[str, Schema]:
 
 
 def _of_lag() -> dict[str, Schema]:
-    ago = "Time since the next record was written; 0 without lag, null if unknown."
+    ago = "Time since the next record was written; 0 without lag, null if unknown or unsubscribed."
     partition = record(
         topic=TEXT,
         partition=NUMBER,
@@ -222,6 +222,7 @@ def _of_lag() -> dict[str, Schema]:
         end=told(NUMBER, "Log end offset."),
         lag=told(NUMBER, "Lag in records."),
         lag_ms=told(or_null(NUMBER), ago),
+        subscribed=told(FLAG, "False if the group has members, and none subscribes the topic."),
     )
     moment = {"at_ms": told(NUMBER, _AT), "records": NUMBER, "lag_ms": or_null(NUMBER)}
     about = "One point a minute since the first request for the group, at most an hour."

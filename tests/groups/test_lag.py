@@ -10,7 +10,7 @@ from tests.support.requests import (
     delete_topic_request,
     produce_request,
 )
-from tests.support.served import Client, Served
+from tests.support.served import Client, Served, settle
 from tests.support.slices import counted
 
 WRITTEN = 1_700_000_000_000
@@ -66,6 +66,26 @@ def test_a_deleted_topic_has_no_lag(served: Served) -> None:
     client.call(8, commit_request({("orders", 0): 1, ("payments", 2): 0}))
     client.call(6, delete_topic_request("orders"))
     assert [(each.topic, each.partition) for each in ask(served, "g")["g"]] == [("payments", 2)]
+
+
+def test_a_topic_that_no_member_subscribes_is_marked_and_has_no_lag_in_time(served: Served) -> None:
+    """Unless there are no members: then what is not read is late."""
+    client = served.client()
+    produce(client, times=2)
+    places = {("orders", 0): 1, ("payments", 2): 0}
+    client.call(8, commit_request(places))
+    client.call(9, produce_request("payments", 2, b"value", time=WRITTEN))
+
+    def rows() -> list[tuple[str, bool, int | None]]:
+        found = ask(served, "g", now_ms=WRITTEN + 10_000)["g"]
+        return [(each.topic, each.is_subscribed, each.lag_ms) for each in found]
+
+    both = [("orders", True, 9_000), ("payments", True, 10_000)]
+    assert rows() == both
+    member_id, _ = settle(client)  # to orders
+    assert rows() == [both[0], ("payments", False, None)]
+    client.leave(member_id)
+    assert rows() == both
 
 
 def test_groups_that_do_not_exist_or_are_not_served_are_left_out(served: Served) -> None:

@@ -15,7 +15,7 @@ from groupkeeper.observe.group_series import FAMILIES, OTHER, Series
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.turns import Slices
 from tests.groups.test_lag import produce
-from tests.support.requests import commit_request, join_request
+from tests.support.requests import commit_request, join_request, produce_request
 from tests.support.served import Lines, Served, settle
 from tests.support.slices import counted, whole
 
@@ -97,6 +97,21 @@ def test_lag_in_seconds_is_that_of_the_oldest_record_left(served: Served) -> Non
     served.advance(60)  # since the first record, as time begins with it
     seconds = of(scrape(served), "groupkeeper_group_lag_seconds", group="g", topic="orders")
     assert seconds == pytest.approx(60 - 3, abs=0.1)
+
+
+def test_a_topic_that_no_member_subscribes_has_records_left_and_is_not_late(served: Served) -> None:
+    client = served.client()
+    produce(client, times=2)
+    client.call(9, produce_request("payments", 2, b"value"))
+    client.call(8, commit_request({("orders", 0): 1, ("payments", 2): 0}))
+    name, of_payments = "groupkeeper_group_lag_seconds", {"group": "g", "topic": "payments"}
+    assert of(scrape(served), name, **of_payments) >= 0
+    settle(client)
+    found = scrape(served)
+    assert of(found, name, group="g", topic="orders") >= 0
+    assert name not in with_labels(found, **of_payments)
+    both = {"consumergroup": "g", "topic": "payments"}
+    assert of(found, "kafka_consumergroup_lag_sum", **both) == 1
 
 
 def test_a_group_has_series_until_it_is_gone(served: Served) -> None:

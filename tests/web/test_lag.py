@@ -4,8 +4,8 @@ from groupkeeper.groups.lag import PartitionLag
 from groupkeeper.topics.slices import ITEMS, Pace
 from groupkeeper.web.lag_history import HISTORIES, KEPT_S, POINT_S, POINTS, point
 from tests.groups.test_lag import produce
-from tests.support.requests import commit_request
-from tests.support.served import Served
+from tests.support.requests import commit_request, produce_request
+from tests.support.served import Served, settle
 from tests.support.web import Web
 
 MINUTE_MS = int(POINT_S * 1000)
@@ -19,7 +19,8 @@ def test_lag_by_partition(served: Served, web: Web) -> None:
     found = web.found("groups", "g", "lag")
     [row] = found["partitions"]
     ago = row.pop("lag_ms")
-    assert row == {"topic": "orders", "partition": 0, "committed": 3, "end": 5, "lag": 2}
+    place = {"topic": "orders", "partition": 0, "subscribed": True}
+    assert row == place | {"committed": 3, "end": 5, "lag": 2}
     assert (found["records"], found["lag_ms"]) == (2, ago)
     assert found["history"] == [{"at_ms": found["at_ms"], "records": 2, "lag_ms": ago}]
 
@@ -35,6 +36,22 @@ def test_lag_in_the_list_and_of_a_group(served: Served, web: Web) -> None:
     assert behind["lag"]["seconds"] > 50
     assert web.found("groups", "g")["lag"]["records"] == 2
     assert not_behind["lag"] == {"records": 0, "seconds": 0}
+
+
+def test_a_topic_that_no_member_subscribes_is_shown_and_not_counted(
+    served: Served, web: Web
+) -> None:
+    client = served.client()
+    produce(client, times=5)
+    client.call(9, produce_request("payments", 2, b"value"))
+    client.call(8, commit_request({("orders", 0): 5, ("payments", 2): 0}))
+    assert web.found("groups", "g")["lag"]["records"] == 1, "without members it is late"
+    settle(client)
+    assert web.found("groups", "g")["lag"] == {"records": 0, "seconds": 0}
+    found = web.found("groups", "g", "lag")
+    assert (found["records"], found["lag_ms"]) == (0, 0)
+    rows = [(each["topic"], each["lag"], each["subscribed"]) for each in found["partitions"]]
+    assert rows == [("orders", 0, True), ("payments", 1, False)]
 
 
 def test_the_past_is_one_point_a_minute_from_the_first_question_on(
