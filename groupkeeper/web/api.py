@@ -85,6 +85,14 @@ ROUTES: Final = (
         *_LAST,
     ),
     _of_group(
+        "/timeline",
+        timeline.timeline,
+        "Rebalances of a group and what happened between them, oldest first, repeated events in one"
+        " row.",
+        "Timeline",
+        *_LAST,
+    ),
+    _of_group(
         "/events",
         timeline.events,
         "Stored events of a group, oldest first: after a place, or the last ones.",

@@ -152,6 +152,21 @@ def _round() -> Schema:
     )
 
 
+def _events_row() -> Schema:
+    lines = array(record(at_ms=told(NUMBER, _AT), text=TEXT))
+    return record(
+        kind={"const": "events"},
+        type=TEXT,
+        epoch=NUMBER,
+        seq=told(NUMBER, "Of the first event."),
+        count=told(NUMBER, "Number of events of this type between two rebalances."),
+        first_ms=told(NUMBER, _AT),
+        last_ms=told(NUMBER, _AT),
+        text=told(TEXT, "The sentence of `groupkeeper why` about the last event."),
+        lines=told(lines, "The last events, newest first."),
+    )
+
+
 # Any: type hints.
 def of_type(hint: Any) -> Schema:
     """Return the schema for a type hint."""
@@ -261,6 +276,7 @@ def _of_members() -> dict[str, Schema]:
 
 def _of_events() -> dict[str, Schema]:
     event = _event()
+    stored = told(FLAG, "Whether events are stored (`group.events.enabled`).")
     before = told(or_null(TEXT), "`before` of a request for earlier rounds; null at the first.")
     entry = {"anyOf": [ref("Round"), ref("EventEntry"), ref("LiveEntry")]}
     return {
@@ -274,12 +290,20 @@ def _of_events() -> dict[str, Schema]:
         "Rounds": answer(
             group=TEXT,
             rounds=array(ref("Round")),
-            events_enabled=told(FLAG, "Whether events are stored (`group.events.enabled`)."),
+            events_enabled=stored,
             next=before,
             unknown=_UNKNOWN,
         ),
         "Round": _round(),
         "Why": answer(group=TEXT, entries=array(entry), next=before, unknown=_UNKNOWN),
+        "Timeline": answer(
+            group=TEXT,
+            entries=array({"anyOf": [ref("Round"), ref("EventsRow")]}),
+            events_enabled=stored,
+            next=before,
+            unknown=_UNKNOWN,
+        ),
+        "EventsRow": _events_row(),
         "EventEntry": _with(event, kind={"const": "event"}, text=TEXT),
         "LiveEntry": _with(_live(), kind={"const": "live"}),
     }

@@ -12,6 +12,7 @@ from groupkeeper.turns import Slices
 from groupkeeper.web.encoding import Raw
 from groupkeeper.web.group_view import driver_of, live_of
 from groupkeeper.web.parts import HttpRefused, Object, Parts, RoutedRequest
+from groupkeeper.web.repeats import Repeats, folded
 from groupkeeper.web.route import EventPosition, place_text
 from groupkeeper.web.stored_events import EventReader, Stored
 from groupkeeper.why.entries import entry_json, last_rounds
@@ -29,7 +30,10 @@ EVENT_BYTES: Final = 100
 UNREADABLE: Final = "unreadable"
 """Key in `unknown` that counts events that cannot be decoded, such as those of later versions."""
 
-_STARTED: Final = b'"type":"rebalance_started"'
+STARTED: Final = "rebalance_started"
+_STARTED: Final = b'"type":"%b"' % STARTED.encode()
+_MEMBER: Final = "member_"
+"""How types of events begin that tell of one member."""
 
 
 async def events(parts: Parts, call: RoutedRequest) -> Object:
@@ -111,6 +115,20 @@ async def why(parts: Parts, call: RoutedRequest) -> Object:
     }
 
 
+async def timeline(parts: Parts, call: RoutedRequest) -> Object:
+    """`GET /groups/G/timeline`: rounds, and the events between them with repeated ones folded."""
+    told = await _tell(parts, call)
+    if not told.entries:
+        _check_known(parts, call)
+    return {
+        "group": call.names["group"],
+        "entries": await parts.turns.run(_as_json(folded(told.entries))),
+        "events_enabled": parts.options.settings.group_events_enabled,
+        "next": told.earlier,
+        "unknown": dict(told.unknown),
+    }
+
+
 @dataclass(slots=True)
 class _Told:
     """Entries, and the place before which earlier ones can be read (None: at the start)."""
@@ -168,13 +186,18 @@ def _folded(
 ) -> Slices[tuple[list[HistoryEntry], dict[tuple[int, int], EventPosition]]]:
     """Return the entries, and the place of each round's first event by (epoch, round)."""
     entries, began, pace = list[HistoryEntry](), dict[tuple[int, int], EventPosition](), Pace()
+    step, place = (0, 0), (0, 0)  # of changes of membership, which may start a round
     for each in read:
         event = _decoded(each)
         if event is None:
             folding.unknown[UNREADABLE] += 1
         else:
             entries += folding.add(event)
-            began.setdefault((event.epoch, event.round), each.place)
+            if event.type.startswith(_MEMBER) and step != (event.epoch, event.mono_ms):
+                step, place = (event.epoch, event.mono_ms), each.place
+            is_theirs = event.type == STARTED and step == (event.epoch, event.mono_ms)
+            first = place if is_theirs else each.place
+            began.setdefault((event.epoch, event.round), first)
         if pace.spent(_cost(each)):
             yield
     entries += folding.rest()
@@ -196,10 +219,10 @@ def _cost(stored: Stored) -> int:
     return 1 + len(stored.value) // EVENT_BYTES
 
 
-def _as_json(entries: Sequence[HistoryEntry]) -> Slices[list[Object]]:
+def _as_json(entries: Sequence[HistoryEntry | Repeats]) -> Slices[list[Object]]:
     found = []
     for entry in entries:
-        found.append(entry_json(entry))
+        found.append(entry.as_json() if isinstance(entry, Repeats) else entry_json(entry))
         yield
     return found
 
