@@ -24,7 +24,7 @@ _LAST: Final = (
     Parameter("before", "Only rounds before a place: `next` of a response.", "place"),
 )
 _OF_A_GROUP: Final = (404, 421, 503)
-_OF_A_CHANGE: Final = (403, *_OF_A_GROUP, 415)
+_OF_A_CHANGE: Final = (403, 404, 409, 415, 421, 503)
 
 
 def _of_group(path: str, handle: Handle, about: str, answer: str, *parameters: Parameter) -> Route:
@@ -32,6 +32,12 @@ def _of_group(path: str, handle: Handle, about: str, answer: str, *parameters: P
     where, known = f"groups/{{group}}{path}", table(*parameters)
     events = bool(parameters)
     return Route(where, handle, about, answer, known, statuses=_OF_A_GROUP, reads_events=events)
+
+
+def _change(path: str, handle: Handle, about: str, body: str, answer: str) -> Route:
+    """Make a route below a group that changes something."""
+    where, about = f"groups/{{group}}{path}", f"{about} Needs `http.api.write`."
+    return Route(where, handle, about, answer, {}, "POST", _OF_A_CHANGE, body)
 
 
 ROUTES: Final = (
@@ -107,25 +113,33 @@ ROUTES: Final = (
             most=timeline.EVENTS_MOST,
         ),
     ),
-    Route(
-        "groups/{group}/members/remove",
+    _change(
+        "/members/remove",
         changes.remove_members,
-        "Remove members; causes one rebalance. Needs `http.api.write`.",
-        "Removed",
-        {},
-        "POST",
-        _OF_A_CHANGE,
+        "Remove members; causes one rebalance.",
         "Removal",
+        "Removed",
     ),
-    Route(
-        "groups/{group}/offsets/reset",
+    _change(
+        "/offsets/reset",
         changes.reset_offsets,
-        "Set committed offsets of an Empty group, all or none. Needs `http.api.write`.",
-        "Reset",
-        {},
-        "POST",
-        (*_OF_A_CHANGE, 409),
+        "Set committed offsets of an Empty group, all or none.",
         "Offsets",
+        "Reset",
+    ),
+    _change(
+        "/offsets/delete",
+        changes.delete_offsets,
+        "Delete committed offsets of topics that no member subscribes.",
+        "Places",
+        "DeletedOffsets",
+    ),
+    _change(
+        "/delete",
+        changes.delete_group,
+        "Delete an Empty group with its offsets.",
+        "Deletion",
+        "DeletedGroup",
     ),
     Route(
         "follow",

@@ -1,25 +1,36 @@
-"""API calls that change something: removing members and resetting offsets.
+"""API calls that change something: removing members, resetting and deleting offsets, and deleting
+groups.
 
 They need the setting `http.api.write`, and are protected from web pages of other origins (decision
-008). The coordinator handles them like a LeaveGroup or OffsetCommit of an admin client.
+008). The coordinator handles them like the requests of an admin client. With `dry_run`, a call
+makes the checks, answers with what would happen, and changes nothing.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Final
 
+from groupkeeper.apis.delete_groups import DeleteGroupsHandler
 from groupkeeper.apis.gather import ask
 from groupkeeper.apis.leave_group import LeaveGroupHandler
 from groupkeeper.apis.offset_commit import OffsetCommitHandler
+from groupkeeper.apis.offset_delete import OffsetDeleteHandler
 from groupkeeper.coordinator.caller import Caller, Peer
-from groupkeeper.coordinator.group import GroupState
+from groupkeeper.coordinator.group import CONSUMER, Group, GroupState
+from groupkeeper.coordinator.records import offset_in
 from groupkeeper.exchange import Handler
 from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from groupkeeper.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+)
+from groupkeeper.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
 )
 from groupkeeper.web.body import check, read_body
 from groupkeeper.web.group_view import find
@@ -30,6 +41,8 @@ CLIENT_ID: Final = "http"
 """Client id in events and logs, along with the address of the HTTP client."""
 _LEAVE_VERSION: Final = 5
 _COMMIT_VERSION: Final = 8
+_DELETE_VERSION: Final = 0
+_DELETE_GROUPS_VERSION: Final = 2
 _BODIES: Final = schemas()
 
 
@@ -44,20 +57,39 @@ async def remove_members(parts: Parts, call: RoutedRequest) -> Object:
         )
         for each in body["members"]
     ]
-    group = find(parts, call.names["group"]).group_id
-    request = LeaveGroupRequest(group_id=group, members=entries)
+    found = find(parts, call.names["group"])
+    if _is_dry(body):
+        errors = [_removal_error(found, each) for each in entries]
+        return _removed(found, zip(entries, errors, strict=True), dry_run=True)
+    request = LeaveGroupRequest(group_id=found.group_id, members=entries)
     handler = LeaveGroupHandler(parts.groups)
     answer = await _ask(parts, call.request, handler.handle, request, _LEAVE_VERSION)
     _check_error(answer.error_code)
-    results = [
+    return _removed(found, ((each, each.error_code) for each in answer.members), dry_run=False)
+
+
+def _removal_error(group: Group, entry: MemberIdentity) -> ErrorCode:
+    """Return the error with which a removal would be refused, by the checks of LeaveGroup."""
+    member_id, instance_id = entry.member_id, entry.group_instance_id
+    holder = member_id if instance_id is None else group.instances.get(instance_id)
+    if member_id in group.pending:
+        return ErrorCode.NONE
+    if holder not in group.members:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE if member_id in ("", holder) else ErrorCode.FENCED_INSTANCE_ID
+
+
+def _removed(group: Group, results: Iterable[tuple[Any, int]], *, dry_run: bool) -> Object:
+    """Return the answer about members. Any: entries of the request or of its response."""
+    rows = [
         {
             "member_id": each.member_id or None,
             "instance_id": each.group_instance_id,
-            "error": _name(each.error_code),
+            "error": _name(error),
         }
-        for each in answer.members
+        for each, error in results
     ]
-    return {"group": group, "members": results}
+    return {"group": group.group_id, "dry_run": dry_run, "members": rows}
 
 
 async def reset_offsets(parts: Parts, call: RoutedRequest) -> Object:
@@ -65,33 +97,120 @@ async def reset_offsets(parts: Parts, call: RoutedRequest) -> Object:
     body = _checked(parts, call.request, "Offsets")
     wanted = [(each["topic"], each["partition"], each["offset"]) for each in body["offsets"]]
     group = find(parts, call.names["group"])
-    if group.state is not GroupState.EMPTY:
-        line = (
-            f"group '{group.group_id}' is {group.state} with {len(group.members)} members: stop its"
-            " consumers first, offsets are reset only while it is Empty"
-        )
-        raise HttpRefused(409, line)
-    offsets = await _resolved(parts, wanted)
+    _check_empty(group, "offsets are reset")
+    offsets, ends = await _resolved(parts, wanted)
+    rows = [
+        {
+            "topic": topic,
+            "partition": partition,
+            "offset": offset,
+            "before": _committed(group, topic, partition),
+            "end": ends.get((topic, partition)),
+        }
+        for (topic, partition), offset in offsets.items()
+    ]
+    whole = {"group": group.group_id, "dry_run": _is_dry(body), "offsets": rows}
+    if _is_dry(body):
+        return whole
     request = OffsetCommitRequest(
         group_id=group.group_id, topics=await parts.turns.run(_topics(offsets))
     )
     handler = OffsetCommitHandler(parts.groups, parts.topics.partition_count)
     answer = await _ask(parts, call.request, handler.handle, request, _COMMIT_VERSION)
-    results = []
-    for topic in answer.topics:
-        for each in topic.partitions:
-            if each.error_code == ErrorCode.UNKNOWN_MEMBER_ID:  # a member has joined since
-                raise HttpRefused(
-                    409, f"group '{group.group_id}' has members again: stop them first"
-                )
-            _check_error(each.error_code)
-            place = topic.name, each.partition_index
-            result = {"topic": place[0], "partition": place[1], "offset": offsets[place]}
-            results.append(result)
-    return {"group": group.group_id, "offsets": results}
+    for each in (each for topic in answer.topics for each in topic.partitions):
+        if each.error_code == ErrorCode.UNKNOWN_MEMBER_ID:  # a member has joined since
+            raise HttpRefused(409, f"group '{group.group_id}' has members again: stop them first")
+        _check_error(each.error_code)
+    return whole
+
+
+async def delete_offsets(parts: Parts, call: RoutedRequest) -> Object:
+    """`POST /groups/G/offsets/delete`."""
+    body = _checked(parts, call.request, "Places")
+    places = dict.fromkeys((each["topic"], each["partition"]) for each in body["offsets"])
+    group = find(parts, call.names["group"])
+    if group.members and group.protocol_type != CONSUMER:
+        _check_empty(group, f"offsets of the protocol type '{group.protocol_type}' are deleted")
+    before = {place: _committed(group, *place) for place in places}
+    errors: dict[tuple[str, int], int]
+    if _is_dry(body):
+        errors = {place: _deletion_error(parts, group, *place) for place in places}
+    else:
+        topics: dict[str, OffsetDeleteRequestTopic] = {}
+        for name, partition in places:
+            topic = topics.setdefault(name, OffsetDeleteRequestTopic(name=name))
+            one = OffsetDeleteRequestPartition(partition_index=partition)
+            topic.partitions = [*topic.partitions, one]
+        request = OffsetDeleteRequest(group_id=group.group_id, topics=[*topics.values()])
+        handler = OffsetDeleteHandler(parts.groups, parts.topics.partition_count)
+        answer = await _ask(parts, call.request, handler.handle, request, _DELETE_VERSION)
+        _check_error(answer.error_code)
+        errors = {
+            (topic.name, each.partition_index): each.error_code
+            for topic in answer.topics
+            for each in topic.partitions
+        }
+    rows = [
+        {
+            "topic": place[0],
+            "partition": place[1],
+            "before": before[place],
+            "error": _name(errors[place]),
+        }
+        for place in places
+    ]
+    return {"group": group.group_id, "dry_run": _is_dry(body), "offsets": rows}
+
+
+def _deletion_error(parts: Parts, group: Group, topic: str, partition: int) -> ErrorCode:
+    """Return the error with which the deletion of an offset would be refused."""
+    if partition >= (parts.topics.partition_count(topic) or 0):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    is_read = group.state is not GroupState.EMPTY and group.subscribes(topic)
+    return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
+
+
+async def delete_group(parts: Parts, call: RoutedRequest) -> Object:
+    """`POST /groups/G/delete`."""
+    body = _checked(parts, call.request, "Deletion")
+    group = find(parts, call.names["group"])
+    _check_empty(group, "it is deleted")
+    offsets = sum(map(len, group.offsets.values()))
+    whole = {"group": group.group_id, "dry_run": _is_dry(body), "offsets": offsets}
+    if _is_dry(body):
+        return whole
+    request = DeleteGroupsRequest(groups_names=[group.group_id])
+    handler = DeleteGroupsHandler(parts.groups)
+    answer = await _ask(parts, call.request, handler.handle, request, _DELETE_GROUPS_VERSION)
+    [result] = answer.results
+    if result.error_code == ErrorCode.NON_EMPTY_GROUP:  # a member has joined since
+        raise HttpRefused(409, f"group '{group.group_id}' has members again: stop them first")
+    _check_error(result.error_code)
+    return whole
 
 
 # -- checks --------------------------------------------------------------------------------------
+
+
+# Any: JSON.
+def _is_dry(body: Mapping[str, Any]) -> bool:
+    return bool(body.get("dry_run"))
+
+
+def _check_empty(group: Group, what: str) -> None:
+    """Raise HttpRefused for a group with members."""
+    if group.state is not GroupState.EMPTY:
+        raise HttpRefused(
+            409,
+            f"group '{group.group_id}' is {group.state} with {len(group.members)} members: stop its"
+            f" consumers first, {what} only while it is Empty",
+        )
+
+
+def _committed(group: Group, topic: str, partition: int) -> int | None:
+    """Return the committed offset of a partition; None without one."""
+    value = group.offsets.get(topic, {}).get(partition)
+    return None if value is None else offset_in(value)
 
 
 # Any: JSON.
@@ -110,8 +229,12 @@ def _checked(parts: Parts, request: HttpRequest, schema: str) -> Mapping[str, An
 _Offsets = dict[tuple[str, int], int]
 
 
-async def _resolved(parts: Parts, wanted: list[tuple[str, int, int | str]]) -> _Offsets:
-    """Replace `earliest` and `latest` by offsets. Raises HttpRefused for an unknown partition."""
+async def _resolved(
+    parts: Parts, wanted: list[tuple[str, int, int | str]]
+) -> tuple[_Offsets, _Offsets]:
+    """Replace `earliest` and `latest` by offsets, and return the ends of the logs, too, as far as
+    they are known. Raises HttpRefused for an unknown partition.
+    """
     for topic, partition, _ in wanted:
         count = parts.topics.partition_count(topic)
         if count is None or partition >= count:
@@ -129,7 +252,7 @@ async def _resolved(parts: Parts, wanted: list[tuple[str, int, int | str]]) -> _
         else:
             extent = found[place]
             offsets[place] = extent.start_offset if word == EARLIEST else extent.end_offset
-    return offsets
+    return offsets, {place: extent.end_offset for place, extent in found.items()}
 
 
 def _topics(offsets: _Offsets) -> Generator[None, None, list[OffsetCommitRequestTopic]]:

@@ -81,6 +81,7 @@ async def group(parts: Parts, call: RoutedRequest) -> Object:
         "protocol": found.protocol_name,
         "leader": found.leader_id,
         "live": await live_of(parts, found.group_id),
+        "writes_enabled": parts.options.settings.http_api_write,
     }
 
 

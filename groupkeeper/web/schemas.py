@@ -201,6 +201,7 @@ def schemas() -> dict[str, Schema]:
 
 def _of_groups() -> dict[str, Schema]:
     own = {"protocol": or_null(TEXT), "leader": or_null(TEXT), "live": or_null(ref("Live"))}
+    own["writes_enabled"] = told(FLAG, "Whether changes over HTTP are allowed (`http.api.write`).")
     return {
         "Groups": answer(
             groups=array(ref("GroupRow")),
@@ -328,16 +329,30 @@ def _of_changes() -> dict[str, Schema]:
     wanted = record(**place, offset=told(at, f"A number, `{EARLIEST}` or `{LATEST}`."))
     error = told(or_null(TEXT), "Kafka's error name; null if the member was removed.")
     result = record(member_id=or_null(TEXT), instance_id=or_null(TEXT), error=error)
-    offsets = array(wanted) | {"minItems": 1, "maxItems": OFFSETS_MOST}
-    removal = record(members=members)
+    limits = {"minItems": 1, "maxItems": OFFSETS_MOST}
     reason = told(TEXT | {"minLength": 1, "maxLength": REASON_MOST}, "For events and logs.")
-    removal["properties"]["reason"] = reason
+    before = told(or_null(NUMBER), "Committed offset before; null for none.")
+    end = told(or_null(NUMBER), "Log end offset; null if unknown.")
+    reset = record(**place, offset=NUMBER, before=before, end=end)
+    deleted = record(**place, before=before, error=told(or_null(TEXT), "Kafka's error name."))
+    head = {"group": TEXT, "dry_run": FLAG}
     return {
-        "Removal": removal,
-        "Removed": answer(group=TEXT, members=array(result)),
-        "Offsets": record(offsets=offsets),
-        "Reset": answer(group=TEXT, offsets=array(record(**place, offset=NUMBER))),
+        "Removal": _dry(record(members=members), reason=reason),
+        "Removed": answer(**head, members=array(result)),
+        "Offsets": _dry(record(offsets=array(wanted) | limits)),
+        "Reset": answer(**head, offsets=array(reset)),
+        "Places": _dry(record(offsets=array(record(**place)) | limits)),
+        "DeletedOffsets": answer(**head, offsets=array(deleted)),
+        "Deletion": _dry(record()),
+        "DeletedGroup": answer(**head, offsets=told(NUMBER, "How many go with it.")),
     }
+
+
+def _dry(body: Schema, **more: Schema) -> Schema:
+    """Return the schema of a body with optional fields, `dry_run` among them."""
+    about = "Check, answer with what would happen, and change nothing."
+    properties = body["properties"] | more | {"dry_run": told(FLAG, about)}
+    return body | {"properties": properties}
 
 
 def _with(schema: Schema, **more: Schema) -> Schema:

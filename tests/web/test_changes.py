@@ -7,12 +7,15 @@ import pytest
 
 from groupkeeper.web.schemas import MEMBERS_MOST
 from tests.groups.test_lag import produce
+from tests.support.requests import commit_request, join_request
 from tests.support.served import Served, settle
 from tests.support.stored_events import stored
 from tests.support.web import Web
 
 REMOVE = ("groups", "g", "members", "remove")
 RESET = ("groups", "g", "offsets", "reset")
+FORGET = ("groups", "g", "offsets", "delete")
+DELETE = ("groups", "g", "delete")
 ANY = {"members": [{"member_id": "x"}]}
 Offsets = list[dict[str, Any]]
 
@@ -39,6 +42,9 @@ def test_changes_are_switched_off_by_default(serve: Callable[..., Served]) -> No
         "changes over HTTP are disabled: start the server with http.api.write=true",
     )
     assert web.post(*RESET, offsets=[offset("orders", 0, 1)])[0] == 403
+    assert web.post(*FORGET, offsets=[{"topic": "orders", "partition": 0}])[0] == 403
+    assert web.post(*DELETE, dry_run=True)[0] == 403
+    assert web.found("groups", "g")["writes_enabled"] is False
     assert served.members("g") == 1
 
 
@@ -67,7 +73,7 @@ def test_only_json_is_taken(served: Served, web: Web, kind: str) -> None:
             {"members": [{"member_id": "x" * 32_768}]},
             "'members[0].member_id' has 32768 characters: give 1 to 32767",
         ),
-        ({"group": "g"}, "unknown field 'group': give members, reason"),
+        ({"group": "g"}, "unknown field 'group': give members, reason, dry_run"),
         (ANY | {"reason": ""}, "'reason' has 0 characters: give 1 to 1000: For events and logs."),
     ],
 )
@@ -111,6 +117,34 @@ def test_a_dynamic_member_and_one_that_does_not_exist(served: Served, web: Web) 
     assert served.members("g") == 0
 
 
+@pytest.mark.parametrize(
+    ("named", "error"),
+    [
+        ({"member_id": "{pending}"}, None),
+        ({"instance_id": "SAM"}, None),
+        ({"instance_id": "SAM", "member_id": "{SAM}"}, None),
+        ({"instance_id": "SAM", "member_id": "other"}, "FENCED_INSTANCE_ID"),
+        ({"instance_id": "MAX"}, "UNKNOWN_MEMBER_ID"),
+        ({"member_id": "other"}, "UNKNOWN_MEMBER_ID"),
+        ({"member_id": "{SAM}"}, None),
+    ],
+)
+def test_a_dry_run_answers_as_the_removal_and_changes_nothing(
+    served: Served, web: Web, named: dict[str, str], error: str | None
+) -> None:
+    client = served.client()
+    settle(client, "g", group_instance_id="SAM")
+    ids = {"{SAM}": served.group().instances["SAM"]}
+    ids["{pending}"] = client.call(5, join_request("g", "")).member_id
+    body = {"members": [{name: ids.get(each, each) for name, each in named.items()}]}
+    before = stored(served)
+    tried = web.post(*REMOVE, dry_run=True, **body)
+    assert (stored(served), served.members("g")) == (before, 1)
+    done = web.post(*REMOVE, **body)
+    assert [each["error"] for each in tried[1]["members"]] == [error]
+    assert tried[1] == done[1] | {"dry_run": True}
+
+
 def test_members_of_a_group_that_does_not_exist(web: Web) -> None:
     assert web.post(*REMOVE, **ANY)[0] == 404
 
@@ -126,7 +160,9 @@ def test_offsets_are_set_by_number_or_word(served: Served, web: Web) -> None:
     status, found = web.post(*RESET, offsets=[*wanted, offset("payments", 2, 7)])
     assert status == 200
     result = [("orders", 0, 5), ("orders", 1, 0), ("payments", 2, 7)]
-    assert found["offsets"] == [offset(*each) for each in result]
+    more = [{"before": 3, "end": 5}, {"before": None, "end": 0}, {"before": None, "end": 0}]
+    wanted = [offset(*each) | some for each, some in zip(result, more, strict=True)]
+    assert (found["offsets"], found["dry_run"]) == (wanted, False)
     assert client.fetched() == {each[:2]: each[2] for each in result}
     resets = [each for each in stored(served) if each.type == "offsets_reset"]
     assert resets[-1].fields["who"]["client_id"] == "http"
@@ -169,3 +205,79 @@ def test_nothing_is_set_if_something_is_wrong(
 def test_a_group_is_not_made_by_a_reset(served: Served, web: Web) -> None:
     assert web.post(*RESET, offsets=[offset("orders", 0, 1)])[0] == 404
     assert web.found("groups")["total"] == 0
+
+
+def test_a_dry_run_of_a_reset_says_what_would_be_set(served: Served, web: Web) -> None:
+    client = served.client()
+    produce(client, times=5)
+    client.commit(3)
+    wanted = [offset("orders", 0, "earliest"), offset("orders", 1, "latest")]
+    status, tried = web.post(*RESET, offsets=wanted, dry_run=True)
+    assert status == 200
+    assert tried["offsets"][0] == offset("orders", 0, 0) | {"before": 3, "end": 5}
+    assert client.fetched() == {("orders", 0): 3}
+    assert web.post(*RESET, offsets=wanted)[1] == tried | {"dry_run": False}
+    assert client.fetched() == {("orders", 0): 0, ("orders", 1): 0}
+    settle(client, "g")
+    assert web.post(*RESET, offsets=wanted, dry_run=True)[0] == 409
+
+
+# -- deletions -----------------------------------------------------------------------------------
+
+
+def place(topic: str, partition: int = 0) -> dict[str, Any]:
+    return {"topic": topic, "partition": partition}
+
+
+def test_offsets_are_deleted_of_topics_that_no_member_subscribes(served: Served, web: Web) -> None:
+    client = served.client()
+    client.call(8, commit_request({("orders", 0): 3, ("payments", 2): 4}))
+    settle(client, "g")  # to orders
+    wanted = [place("payments", 2), place("orders"), place("none"), place("payments", 9)]
+    wanted.append(place("payments", 1))
+    status, tried = web.post(*FORGET, offsets=wanted, dry_run=True)
+    assert (status, client.fetched()) == (200, {("orders", 0): 3, ("payments", 2): 4})
+    errors = ["GROUP_SUBSCRIBED_TO_TOPIC", *["UNKNOWN_TOPIC_OR_PARTITION"] * 2]
+    assert [each["error"] for each in tried["offsets"]] == [None, *errors, None]
+    assert [each["before"] for each in tried["offsets"]] == [4, 3, None, None, None]
+    assert web.post(*FORGET, offsets=wanted)[1] == tried | {"dry_run": False}
+    assert client.fetched() == {("orders", 0): 3}
+    [event] = [each for each in stored(served) if each.type == "offsets_deleted"]
+    assert (event.fields["why"], event.fields["who"]["client_id"]) == ("request", "http")
+
+
+def test_offsets_of_running_members_that_are_no_consumers_stay(served: Served, web: Web) -> None:
+    client = served.client()
+    client.commit(3)
+    request = join_request("g", "")
+    request.protocol_type = "connect"
+    assert client.call(3, request).error_code == 0
+    status, found = web.post(*FORGET, offsets=[place("orders")])
+    assert status == 409
+    assert (
+        "offsets of the protocol type 'connect' are deleted only while it is Emp"
+        in (found["error"])
+    )
+    assert client.fetched() == {("orders", 0): 3}
+
+
+def test_an_empty_group_is_deleted_with_its_offsets(served: Served, web: Web) -> None:
+    client = served.client()
+    client.call(8, commit_request({("orders", 0): 3, ("payments", 2): 4}))
+    member_id, _ = settle(client, "g")
+    status, found = web.post(*DELETE, dry_run=True)
+    assert status == 409
+    line = "group 'g' is Stable with 1 members: stop its consumers first, it is deleted only while"
+    assert found["error"].startswith(line)
+    client.leave(member_id)
+    status, tried = web.post(*DELETE, dry_run=True)
+    assert (status, tried["offsets"], len(client.fetched())) == (200, 2, 2)
+    assert web.post(*DELETE)[1] == tried | {"dry_run": False}
+    assert web.get("groups", "g")[0] == 404
+    [event] = [each for each in stored(served) if each.type == "group_deleted"]
+    assert (event.fields["why"], event.fields["who"]["host"]) == ("request", "/10.0.0.7")
+
+
+def test_the_page_is_told_that_it_may_change_groups(served: Served, web: Web) -> None:
+    served.client().commit(1)
+    assert web.found("groups", "g")["writes_enabled"] is True
