@@ -23,13 +23,19 @@ function fill(node, attributes, children) {
   return node;
 }
 
-/** Make a table in a scrollable container. A row is [key, head, ...cells]. */
+/**
+ * Make a table in a scrollable container. A row is [key, head, ...cells]. Of the kind "cards", a row is
+ * a card on a phone, where cells have the names of their columns; roles keep it a table for screen readers.
+ */
 export function table(label, heads, rows, kind = "") {
+  const isCards = kind.includes("cards");
+  const only = (text) => (isCards ? text : null);
+  const cell = (each, at) => h("td", { role: only("cell"), "data-name": only(heads[at + 1]) }, each);
   return h("div", { class: `scroll ${kind}`, tabindex: "0", role: "group", "aria-label": label },
-    h("table", {},
-      h("thead", {}, h("tr", {}, heads.map((each) => h("th", { scope: "col" }, each)))),
-      h("tbody", {}, rows.map(([key, head, ...cells]) => h("tr", { "data-key": key },
-        h("th", { scope: "row" }, head), cells.map((each) => h("td", {}, each)))))));
+    h("table", { role: only("table") },
+      h("thead", { role: only("rowgroup") }, h("tr", { role: only("row") }, heads.map((each) => h("th", { scope: "col", role: only("columnheader") }, each)))),
+      h("tbody", { role: only("rowgroup") }, rows.map(([key, head, ...cells]) => h("tr", { "data-key": key, role: only("row") },
+        h("th", { scope: "row", role: only("rowheader") }, head), cells.map(cell))))));
 }
 
 /** Update the children of `parent` to match `children`; kept nodes retain focus, scroll and open state. */

@@ -4,6 +4,8 @@ import { h } from "./dom.js";
 
 const COUNT = new Intl.NumberFormat("en");
 const DAY_MS = 86_400_000;
+const NAME_MOST = 32; // characters of a software's name
+const VERSION_MOST = 12;
 
 /** Format a number with separators; with a noun: "1 member", "2 members". */
 export function count(number, noun) {
@@ -32,18 +34,24 @@ export function left(ms) {
   return ms <= 0 ? "now" : `in ${ms < 60_000 ? `${Math.ceil(ms / 1_000)} s` : span(ms)}`;
 }
 
-/** Format Unix ms in the browser's time zone. */
+/** Format Unix ms as UTC, which the server's sentences have, too; without the date if it is today's. */
 export function moment(ms) {
-  const date = new Date(ms);
-  const time = date.toLocaleTimeString("en-GB");
-  const isToday = date.toDateString() === new Date().toDateString();
-  return isToday ? time : `${date.toLocaleDateString("sv-SE")} ${time}`;
+  const [date, time] = new Date(ms).toISOString().split("T");
+  const isToday = new Date().toISOString().startsWith(date);
+  return `${isToday ? "" : `${date} `}${time.slice(0, 8)}`;
 }
 
-/** Make a <time> element for Unix ms. */
-export function time(ms) {
-  const iso = new Date(ms).toISOString();
-  return h("time", { datetime: iso, title: iso }, moment(ms));
+/** Make a <time> element for Unix ms; its title has the browser's time. Without `zone` for tables that name it. */
+export function time(ms, zone = " UTC") {
+  return h("time", { datetime: new Date(ms).toISOString(), title: localText(ms) }, `${moment(ms)}${zone}`);
+}
+
+/** Format Unix ms in the browser's time zone, with its offset. */
+function localText(ms) {
+  const date = new Date(ms);
+  const minutes = -date.getTimezoneOffset();
+  const hours = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60].map((each) => `${each}`.padStart(2, "0"));
+  return `${date.toLocaleString("sv-SE")} ${minutes < 0 ? "−" : "+"}${hours.join(":")} here`;
 }
 
 /** Format the time since a moment; never negative, as the browser's clock may differ from the server's. */
@@ -64,6 +72,23 @@ export function shortId(id) {
 
 /** Return host and software of a client: "on 10.0.0.7, apache-kafka-java 4.1.0". */
 export function whereOf(who) {
-  const software = who.software ? `${who.software.name} ${who.software.version}` : null;
-  return [who.host ? `on ${who.host.replace(/^\//, "")}` : null, software].filter(Boolean).join(", ");
+  const host = hostOf(who);
+  return [host && `on ${host}`, softwareOf(who)].filter(Boolean).join(", ");
+}
+
+/** Return the address of a client; null if unknown. */
+export function hostOf(who) {
+  return who.host ? who.host.replace(/^\//, "") : null;
+}
+
+/** Return name and version of a client's software, cut to what tells releases apart; null if unknown. */
+export function softwareOf({ software }) {
+  if (!software) return null;
+  const { name, version } = software;
+  const isLong = version.length > VERSION_MOST;
+  return `${cut(name, NAME_MOST)} ${isLong ? cut(version.split("-", 1)[0], VERSION_MOST) : version}`;
+}
+
+function cut(text, most) {
+  return text.length > most ? `${text.slice(0, most)}…` : text;
 }

@@ -2,7 +2,7 @@
 
 import { Barrier } from "./barrier.js";
 import { h, show, table } from "./dom.js";
-import { ago, count, nameOf, shortId, span, time, whereOf } from "./format.js";
+import { ago, count, hostOf, nameOf, shortId, softwareOf, span } from "./format.js";
 import { lagTexts, stateOf } from "./groups.js";
 import { lagPicture, offsetsTable } from "./lag.js";
 import { ownershipPicture } from "./ownership.js";
@@ -40,7 +40,7 @@ export class GroupView {
       section("Now", this.barrier.place),
       h("div", { class: "columns" },
         h("div", {},
-          section("Rebalances", this.timeline.place),
+          section("Rebalances and other events", this.timeline.place),
           section("Members", this.places.members)),
         h("div", {},
           section("Ownership of partitions", this.places.ownership),
@@ -136,7 +136,7 @@ function membersTable(members) {
   if (members.length === 0) return h("p", {}, "The group has no members.");
   const shown = members.slice(0, ROWS_MOST);
   return [
-    table("Members", ["Member", "Host, client", "Last heard", "Session timeout", "Assignment"], shown.map(memberRow)),
+    table("Members", ["Member", "Client", "Last heard", "Session timeout", "Assignment"], shown.map(memberRow), "cards"),
     members.length > shown.length && h("p", {}, `The first ${ROWS_MOST} of ${count(members.length)}.`),
   ];
 }
@@ -147,8 +147,17 @@ function memberRow(member) {
   return [
     member.member_id,
     [h("bdi", { title: member.member_id }, nameOf(member)), " ", h("span", { class: "quiet" }, kind)],
-    [whereOf(member) || "unknown", member.connection === "closed" ? ", connection closed" : ""],
+    clientOf(member),
     heard, span(member.session_timeout_ms), assignmentText(member.assignment),
+  ];
+}
+
+function clientOf(member) {
+  const software = member.software && `${member.software.name} ${member.software.version}`;
+  return [
+    hostOf(member) ?? "unknown", " ",
+    h("span", { class: "quiet", title: software }, softwareOf(member)),
+    member.connection === "closed" && ", connection closed",
   ];
 }
 

@@ -16,10 +16,10 @@ export function lagPicture(lag) {
   return [
     h("p", {}, h("strong", {}, now), " now. ", lag.history.length < 60 && h("span", { class: "quiet" },
       `One point a minute since the lag was first asked for: ${count(lag.history.length)} so far.`)),
-    paint(lanes([["Records", `at most ${count(highest.records)}, at ${moment(highest.at_ms)}`]], "lag"), lineOf(points)),
+    paint(lanes([["Records", `at most ${count(highest.records)}, at ${moment(highest.at_ms)} UTC`]], "lag"), lineOf(points)),
     h("details", {}, h("summary", {}, "The line as a table"),
-      table("Lag as a table", ["Time", "Records", "Behind by"], points.toReversed().map((each) =>
-        [null, time(each.at_ms), count(each.records), each.lag_ms === null ? "unknown" : span(each.lag_ms)]), "tall numbers")),
+      table("Lag as a table", ["Time (UTC)", "Records", "Behind by"], points.toReversed().map((each) =>
+        [null, time(each.at_ms, ""), count(each.records), each.lag_ms === null ? "unknown" : span(each.lag_ms)]), "tall numbers")),
   ];
 }
 
@@ -51,11 +51,14 @@ export function offsetsTable(partitions) {
   return [
     table("Offsets", ["Topic", "Partition", "Committed", "End", "Lag", "Behind by"], shown.map(offsetRow), "numbers"),
     isCut && h("p", {}, `The ${ROWS_MOST} with the most lag, of ${count(partitions.length)} partitions.`),
+    partitions.some((each) => !each.subscribed) && h("p", { class: "quiet" },
+      "No member subscribes the topics marked “not subscribed”: they do not count in the lag of the group."),
   ];
 }
 
 function offsetRow(each) {
-  const behind = each.lag_ms === null ? "unknown" : each.lag ? span(each.lag_ms) : "";
+  const known = each.lag_ms === null ? "unknown" : each.lag ? span(each.lag_ms) : "";
+  const behind = each.subscribed ? known : h("span", { class: "quiet" }, "not subscribed");
   const numbers = [each.partition, each.committed, each.end, each.lag].map((number) => count(number));
   return [`${each.topic}-${each.partition}`, h("bdi", {}, each.topic), ...numbers, behind];
 }

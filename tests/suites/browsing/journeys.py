@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from groupkeeper.protocol.errors import ErrorCode
 from tests.suites.browsing.scene import (
     GROUP,
     GROUPS,
@@ -19,6 +20,9 @@ from tests.suites.browsing.window import Window
 
 ADDRESS: Final = f"/groups/{GROUP}"
 IMAGES: Final = Path(__file__).parents[3] / "docs" / "images"
+ROUNDS: Final = ".rounds > li:not(.events)"
+"""Rebalances, without the events between them."""
+EVENTS: Final = "Rebalances and other events"
 Journey = Callable[[Window, Scene], None]
 
 
@@ -46,7 +50,7 @@ def find_a_group(window: Window, scene: Scene) -> None:
 def read_why(window: Window, scene: Scene) -> None:
     """The paragraph is the server's, word for word."""
     window.open(ADDRESS)
-    first = window.find(".rounds li").first
+    first = window.find(ROUNDS).first
     window.wait_text(first, "joined as a new member.")
     first.locator("summary").click()
     paragraph = window.get(f"groups/{GROUP}/rounds?last=1")["rounds"][0]["text"]
@@ -60,7 +64,7 @@ def read_why(window: Window, scene: Scene) -> None:
 def follow_a_round(window: Window, scene: Scene) -> None:
     """Without touching the page: a member joins, the others follow, it is over; it leaves."""
     window.open(ADDRESS)
-    now, rounds = window.find(".barrier"), window.find(".rounds li")
+    now, rounds = window.find(".barrier"), window.find(ROUNDS)
     window.wait_text(now, "No rebalance is in progress.")
     window.wait_text(rounds, "completed")
     before = rounds.count()
@@ -104,7 +108,7 @@ def _look_at_the_barrier(window: Window, late: list[str]) -> None:
     assert all(each in missing for each in late), missing
     left = _seconds(window.wait_text(now, "the join phase ends"))
     assert window.until(lambda: 0 < _seconds(now.inner_text()) < left), "nothing counts down"
-    window.find(".rounds summary").nth(1).click()
+    window.find(f"{ROUNDS} summary").nth(1).click()
     window.check()
     if window.size == "desktop":
         window.save(IMAGES / "barrier.png", 460)
@@ -150,6 +154,28 @@ def see_the_lag(window: Window, scene: Scene) -> None:
     window.check()
 
 
+def see_what_happened_without_a_rebalance(window: Window, scene: Scene) -> None:
+    """A static member restarts again and again: one row, which opens to the last times."""
+    group = f"steady-{window.size}"
+    members = [scene.member("pod-0", group, "pod-0")]
+    members[0].settle()
+    for _ in range(3):
+        members.append(scene.member("pod-0", group, "pod-0"))
+        members[-1].settle_again()
+    assert members[0].beat() == ErrorCode.FENCED_INSTANCE_ID
+    window.open(f"/groups/{group}")
+    rows = window.find(".rounds .events")
+    window.wait_text(rows.first, "pod-0", "was fenced", "member_fenced")
+    window.wait_text(rows.nth(1), "3 \N{MULTIPLICATION SIGN}", "took the place of", "UTC")
+    rows.nth(1).locator("summary").click()
+    entries = window.get(f"groups/{group}/why")["entries"]
+    last = [each for each in entries if each.get("type") == "member_replaced"][-1]
+    window.wait_text(rows.nth(1).locator(".lines li"), last["text"].partition("Z  ")[2])
+    window.check()
+    for each in members:
+        each.client.close()
+
+
 def use_the_keyboard_only(window: Window, scene: Scene) -> None:
     """Search, open, read, and go back to where one was."""
     window.open("/")
@@ -160,7 +186,7 @@ def use_the_keyboard_only(window: Window, scene: Scene) -> None:
     window.wait_text(window.find(".found"), "1 group fits.")
     _tab_to(window, f"a[href='#{ADDRESS}']")
     keys.press("Enter")
-    window.wait_text(window.find(".rounds li"), "completed")
+    window.wait_text(window.find(ROUNDS), "completed")
     _tab_to(window, ".rounds summary")
     keys.press("Enter")
     assert window.find(".rounds details[open]").count() == 1
@@ -201,7 +227,7 @@ def see_names_as_text(window: Window, scene: Scene) -> None:
     window.open("/")
     window.named("link", HOSTILE).click()
     window.wait_text(window.find("h1"), HOSTILE)
-    window.wait_text(window.find(".rounds li"), HOSTILE)
+    window.wait_text(window.find(ROUNDS), HOSTILE)
     window.wait_text(window.section("Members"), "<img src=x")
     assert window.find("img").count() == 0
     assert window.page.title().startswith(HOSTILE)
@@ -212,14 +238,14 @@ def ask_for_a_group_that_is_not_there(window: Window, scene: Scene) -> None:
     """The page says so, and has no other words than the server's."""
     window.open("/groups/no%20such%2Fgroup")
     window.wait_text(window.find("main [role=status]"), "group 'no such/group' does not exist")
-    window.wait_text(window.section("Rebalances"), "No rebalance of this group is stored.")
+    window.wait_text(window.section(EVENTS), "No rebalance of this group is stored.")
     window.check()
 
 
 def read_a_group_without_rounds(window: Window, scene: Scene) -> None:
     """It has offsets only."""
     window.open("/groups/group-00042")
-    window.wait_text(window.section("Rebalances"), "No rebalance of this group is stored.")
+    window.wait_text(window.section(EVENTS), "No rebalance of this group is stored.")
     window.wait_text(window.section("Members"), "The group has no members.")
     window.wait_text(window.section("Ownership of partitions"), "No consumer assignment")
     window.wait_text(window.section("Offsets").first, "orders")
@@ -229,12 +255,12 @@ def read_a_group_without_rounds(window: Window, scene: Scene) -> None:
 def lose_the_server(window: Window, scene: Scene) -> None:
     """It stops and comes back: the page says since when, keeps what it has, and goes on."""
     window.open(ADDRESS)
-    window.wait_text(window.find(".rounds li"), "completed")
+    window.wait_text(window.find(ROUNDS), "completed")
     window.wait_text(window.find("#live"), "Live")
     scene.server.stop()
     trouble = window.find("#trouble")
     window.wait_text(trouble, "The server has not responded since", "Trying again in")
-    window.wait_text(window.find(".rounds li"), "completed")
+    window.wait_text(window.find(ROUNDS), "completed")
     window.check()
     scene.server.start()
     window.named("button", "Try now").click()
@@ -250,6 +276,7 @@ JOURNEYS: Final[tuple[Journey, ...]] = (
     see_who_is_missing,
     see_the_owners,
     see_the_lag,
+    see_what_happened_without_a_rebalance,
     use_the_keyboard_only,
     read_in_the_dark,
     see_names_as_text,

@@ -36,8 +36,10 @@ _SESSION_MS = 600_000
 class Member(consumer.Member):
     """A consumer with a connection of its own."""
 
-    def __init__(self, address: Address, name: str, group: str = GROUP) -> None:
-        super().__init__(connect(address, client_id=name), group, session_ms=_SESSION_MS)
+    def __init__(
+        self, address: Address, name: str, group: str = GROUP, instance: str | None = None
+    ) -> None:
+        super().__init__(connect(address, client_id=name), group, instance, session_ms=_SESSION_MS)
         self.name = name
         self._waits = False
 
@@ -59,6 +61,12 @@ class Member(consumer.Member):
     def joined(self) -> list[str]:
         self._waits = False
         return super().joined()
+
+    def settle_again(self) -> None:
+        """Take the place of the static member that settled, as after a restart."""
+        self.ask_join()
+        self.joined()
+        self.synced()
 
     def leave(self, reason: str | None = None) -> None:
         super().leave(reason)
@@ -105,9 +113,9 @@ class Scene:
     def url(self) -> str:
         return f"http://{self.server.http}/"
 
-    def member(self, name: str, group: str = GROUP) -> Member:
+    def member(self, name: str, group: str = GROUP, instance: str | None = None) -> Member:
         """A new member, which has sent nothing yet."""
-        return Member(self.server.kafka, name, group)
+        return Member(self.server.kafka, name, group, instance)
 
     def read(self, offset: int) -> None:
         """The group has read up to an offset in all partitions."""

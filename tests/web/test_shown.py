@@ -1,0 +1,110 @@
+"""What the page shows of answers of the API: rows of the timeline, times, clients."""
+
+from typing import Any
+
+import pytest
+
+from tests.web.drawn import NEEDS_NODE, Element, drawn, found, text_of
+
+pytestmark = NEEDS_NODE
+NOON = 1_763_812_800_000
+"""2025-11-22 12:00:00 UTC."""
+
+
+def row(count: int) -> dict[str, Any]:
+    lines = [{"at_ms": NOON + 1_000 * each, "text": f"text {each}"} for each in range(count)[::-1]]
+    head = {"kind": "events", "type": "member_replaced", "epoch": 1, "seq": 7, "count": count}
+    times = {"first_ms": NOON, "last_ms": lines[0]["at_ms"], "text": lines[0]["text"]}
+    return head | times | {"lines": lines}
+
+
+def shown(entry: dict[str, Any]) -> Element:
+    return drawn("timeline.js", "rowOf(entry)", entry=entry)  # type: ignore[no-any-return]
+
+
+# -- the timeline --------------------------------------------------------------------------------
+
+
+def test_repeated_events_are_a_row_with_their_number_that_opens_to_the_last_ones() -> None:
+    made = shown(row(3) | {"count": 52})
+    [summary] = found(made, "summary")
+    when = "2025-11-22 12:00:00 to 2025-11-22 12:00:02 UTC"
+    assert text_of(summary) == f"{when} 52 \N{MULTIPLICATION SIGN}Last: text 2member_replaced"
+    lines = [text_of(each) for each in found(made, "li") if each is not made]
+    assert lines[0] == "2025-11-22 12:00:02 text 2"
+    assert text_of(made).endswith("The last 3 of 52.")
+
+
+def test_one_event_is_a_row_that_does_not_open() -> None:
+    made = shown(row(1))
+    assert text_of(made) == "2025-11-22 12:00:00 UTC text 0member_replaced"
+    assert not [*found(made, "details")]
+
+
+def test_a_row_keeps_its_key_while_it_grows() -> None:
+    keys = [drawn("timeline.js", "keyOf(entry)", entry=row(count)) for count in (1, 5)]
+    assert keys[0] == keys[1]
+
+
+# -- times and clients ---------------------------------------------------------------------------
+
+
+def test_a_time_is_utc_and_its_title_has_the_offset_of_the_browser(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for zone, title in {
+        "Asia/Kolkata": "2025-11-22 17:30:00 +05:30 here",
+        "America/New_York": "2025-11-22 07:00:00 \N{MINUS SIGN}05:00 here",
+        "UTC": "2025-11-22 12:00:00 +00:00 here",
+    }.items():
+        monkeypatch.setenv("TZ", zone)
+        made = drawn("format.js", "time(ms)", ms=NOON)
+        assert text_of(made) == "2025-11-22 12:00:00 UTC"
+        assert made["attributes"]["title"] == title
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "text"),
+    [
+        ("apache-kafka-java", "4.1.0", "apache-kafka-java 4.1.0"),
+        ("confluent-kafka-python", "2.16.1-rdkafka-2.16.0", "confluent-kafka-python 2.16.1"),
+        ("x" * 40, "1" * 40, f"{'x' * 32}… {'1' * 12}…"),
+    ],
+)
+def test_software_is_cut_to_what_tells_releases_apart(name: str, version: str, text: str) -> None:
+    who = {"host": "/10.0.0.7", "software": {"name": name, "version": version}}
+    assert drawn("format.js", "whereOf(who)", who=who) == f"on 10.0.0.7, {text}"
+
+
+# -- offsets and owners --------------------------------------------------------------------------
+
+
+def offset(topic: str, **more: Any) -> dict[str, Any]:
+    place = {"topic": topic, "partition": 0, "committed": 1, "end": 5, "lag": 4}
+    return place | {"lag_ms": 5_000, "subscribed": True} | more
+
+
+def test_a_topic_that_no_member_subscribes_is_marked() -> None:
+    partitions = [offset("orders"), offset("retired", lag_ms=None, subscribed=False)]
+    made = drawn("lag.js", "offsetsTable(partitions)", partitions=partitions)
+    rows = [text_of(each) for each in found(made[0], "tr")]
+    assert rows[1:] == ["orders01545.0 s", "retired0154not subscribed"]
+    assert "do not count in the lag" in text_of(made[2])
+
+
+def test_heads_of_columns_are_as_many_as_have_room_and_the_last_one() -> None:
+    assignment = [{"member": "a", "instance": None, "partitions": {"a-topic": [3]}}]
+    one = {"epoch": 1, "ended_at_ms": NOON, "outcome": "completed", "partitions": 1}
+    rounds = [
+        one | {"round": number, "generation": 123_450 + number, "assignment": assignment}
+        for number in range(12)
+    ]
+    made = drawn("ownership.js", "ownershipPicture(rounds)", rounds=rounds)
+    axis, row = made[1]["children"]
+    heads = [text_of(each) for each in found(axis, "text")]
+    assert [each for each in heads if each] == ["123453", "123457", "123461"]
+    name = next(each for each in found(row, "span") if each["attributes"].get("title"))
+    assert (name["attributes"]["title"], [text_of(each) for each in name["children"]]) == (
+        "a-topic-3",
+        ["a-topic", "-3"],
+    )
