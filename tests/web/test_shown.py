@@ -1,4 +1,4 @@
-"""What the page shows of answers of the API: rows of the timeline, times, clients."""
+"""What the page shows of answers of the API: rows of the timeline, times, clients, dialogs."""
 
 from typing import Any
 
@@ -108,3 +108,66 @@ def test_heads_of_columns_are_as_many_as_have_room_and_the_last_one() -> None:
         "a-topic-3",
         ["a-topic", "-3"],
     )
+
+
+# -- dialogs -------------------------------------------------------------------------------------
+
+
+def told(change: str, answer: dict[str, Any], **given: Any) -> dict[str, Any]:
+    whole = {"members": [], "partitions": []} | given
+    expression = f"{change}(members, partitions).told(answer)"
+    return drawn("changes.js", expression, answer=answer, **whole)  # type: ignore[no-any-return]
+
+
+def member(number: int) -> dict[str, Any]:
+    head = {"member_id": f"m{number}", "instance_id": None, "client_id": "c", "host": None}
+    return head | {"software": None, "last_heard_ms": None, "connection": None}
+
+
+def removed(number: int, error: str | None = None) -> dict[str, Any]:
+    return {"member_id": f"m{number}", "instance_id": None, "error": error}
+
+
+def test_a_removal_says_how_many_rebalance_and_which_stay() -> None:
+    members = [member(each) for each in range(3)]
+    answer = {"members": [removed(0), removed(7, "UNKNOWN_MEMBER_ID")]}
+    found = told("removal", answer, members=members)
+    assert found["text"] == (
+        "1 of 3 members will be removed, and the other 2 will rebalance once. A client that still"
+        " runs joins again. Stays: m7, as there is no such member any more."
+    )
+    assert found["isAny"] is True
+    whole = told("removal", {"members": [removed(each) for each in range(3)]}, members=members)
+    assert "3 of 3 members will be removed, and the group will be Empty." in whole["text"]
+    none = told("removal", {"members": [removed(7, "NEW_ERROR")]}, members=members)
+    assert (none["text"], none["isAny"]) == (
+        "No member will be removed. Stays: m7, as NEW_ERROR.",
+        False,
+    )
+
+
+def test_a_reset_says_what_is_read_again_and_what_is_skipped() -> None:
+    offsets = [
+        {"topic": "t", "partition": 0, "offset": 2, "before": 12, "end": 20},
+        {"topic": "t", "partition": 1, "offset": 25, "before": 20, "end": 20},
+        {"topic": "t", "partition": 2, "offset": 9, "before": None, "end": None},
+    ]
+    found_ = told("reset", {"offsets": offsets})
+    assert found_["text"] == (
+        "3 offsets will be set: 10 records will be read again, 5 will be skipped. 1 of them is"
+        " beyond the end of the log."
+    )
+    rows = [text_of(each) for each in found(found_["rows"], "tr")]
+    assert rows[1:] == ["t012220", "t1202520", "t2none9none"]
+
+
+def test_a_deletion_names_what_stays() -> None:
+    place = {"topic": "t", "before": 3, "error": None}
+    refused = place | {"error": "GROUP_SUBSCRIBED_TO_TOPIC"}
+    offsets = [place | {"partition": 0}, *(refused | {"partition": each} for each in range(1, 6))]
+    text = told("deletion", {"offsets": offsets})["text"]
+    assert text.startswith("1 offset will be deleted;")
+    assert text.endswith(" Stay: t-1, t-2, t-3 and 2 more, as a member subscribes the topic.")
+    assert told("deletion", {"offsets": offsets[1:]})["isAny"] is False
+    end = told("end", {"offsets": 2})
+    assert end["text"] == "The group and its 2 committed offsets will be deleted."

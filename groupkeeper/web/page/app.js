@@ -65,6 +65,7 @@ function sayTrouble() {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (document.querySelector("dialog[open]")) return; // Escape closes it
   const isTyping = event.target.matches("input, select");
   if (event.key === "Escape" && view instanceof GroupView) location.hash = listAddress;
   else if (event.key === "/" && !isTyping && view instanceof GroupsView) {

@@ -1,6 +1,7 @@
 // The view of one group: present state, rebalances, ownership, lag, members, offsets.
 
 import { Barrier } from "./barrier.js";
+import { Changes } from "./changes.js";
 import { h, show, table } from "./dom.js";
 import { ago, count, hostOf, nameOf, shortId, softwareOf, span } from "./format.js";
 import { lagTexts, stateOf } from "./groups.js";
@@ -33,6 +34,7 @@ export class GroupView {
     this.places = Object.fromEntries(["ownership", "lag", "members", "offsets"].map((each) => [each, h("div", {})]));
     this.barrier = new Barrier();
     this.timeline = new Timeline(name, () => this.#showOwnership());
+    this.changes = new Changes(name, content, () => Object.values(this.watches).forEach((each) => each.soon()));
     content.append(
       h("p", { class: "back" }, h("a", { href: back }, "← All groups")),
       h("h1", {}, h("bdi", {}, name || "(empty id)")),
@@ -41,7 +43,8 @@ export class GroupView {
       h("div", { class: "columns" },
         h("div", {},
           section("Rebalances and other events", this.timeline.place),
-          section("Members", this.places.members)),
+          section("Members", this.places.members),
+          this.changes.place),
         h("div", {},
           section("Ownership of partitions", this.places.ownership),
           section("Lag in the last hour", this.places.lag),
@@ -109,6 +112,7 @@ export class GroupView {
     show(this.places.members, this.#members ? membersTable(this.#members.members) : h("p", {}, "None known."));
     show(this.places.lag, this.#lag ? lagPicture(this.#lag) : h("p", {}, "Not known."));
     show(this.places.offsets, this.#lag ? offsetsTable(this.#lag.partitions) : h("p", {}, "None known."));
+    this.changes.show(this.#group?.writes_enabled, this.#members?.members ?? [], this.#lag?.partitions ?? []);
   }
 }
 

@@ -19,7 +19,14 @@ export class Gone extends Error {}
 /** GET an object of the API. Raises Refused or Gone. */
 export async function get(segments, query = {}) {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return answerOf(address(segments), new URLSearchParams(given));
+  const path = address(segments);
+  return answerOf(given.length ? `${path}?${new URLSearchParams(given)}` : path);
+}
+
+/** POST a change. Raises Refused or Gone. */
+export async function post(segments, body) {
+  const headers = { "Content-Type": "application/json" };
+  return answerOf(address(segments), { method: "POST", headers, body: JSON.stringify(body) });
 }
 
 function address(segments) {
@@ -29,12 +36,12 @@ function address(segments) {
   return API + segments.map(encodeURIComponent).join("/");
 }
 
-async function answerOf(path, query) {
+async function answerOf(path, options = {}) {
   let answer;
   let body;
   try {
     const signal = AbortSignal.timeout(ANSWER_MS);
-    answer = await fetch(query.size ? `${path}?${query}` : path, { signal, cache: "no-store" });
+    answer = await fetch(path, { signal, cache: "no-store", ...options });
     body = await answer.text();
   } catch (error) {
     link.lost();

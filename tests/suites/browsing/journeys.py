@@ -11,6 +11,7 @@ from tests.suites.browsing.scene import (
     GROUPS,
     HOSTILE,
     PARTITIONS,
+    RECORDS,
     TOPIC,
     Scene,
     finish,
@@ -176,6 +177,57 @@ def see_what_happened_without_a_rebalance(window: Window, scene: Scene) -> None:
         each.client.close()
 
 
+def change_a_group(window: Window, scene: Scene) -> None:
+    """Remove a member, reset and delete offsets, delete the group; each is shown before."""
+    group = f"changed-{window.size}"
+    member = scene.member("worker", group)
+    member.settle()
+    assert member.committed({(TOPIC, 0): 200}) == {0}
+    window.open(f"/groups/{group}")
+    dialog = window.find("dialog")
+    _choose(window, "Reset offsets\N{HORIZONTAL ELLIPSIS}", "stop its consumers first")
+    window.page.keyboard.press("Escape")
+    assert window.until(lambda: dialog.count() == 0)
+    assert window.find("h1").inner_text() == group, "Escape closes the dialog alone"
+    _choose(window, "Remove members\N{HORIZONTAL ELLIPSIS}", "Choose the members to remove.")
+    dialog.get_by_role("checkbox").check()
+    dialog.get_by_role("textbox").fill("ticket 4711")
+    window.wait_text(dialog, "1 of 1 member will be removed, and the group will be Empty.")
+    window.check()
+    _confirm(window, "Remove", "1 member removed.")
+    rounds = window.find(ROUNDS)
+    window.wait_text(rounds.first, "http (on 127.0.0.1)", "removed worker")
+    rounds.first.locator("summary").click()
+    window.wait_text(rounds.first, "ticket 4711")
+    _choose(window, "Reset offsets\N{HORIZONTAL ELLIPSIS}", "200 records will be read again")
+    dialog.locator("select").nth(1).select_option("an offset")
+    dialog.get_by_role("spinbutton").fill("210")
+    window.wait_text(dialog, "10 will be skipped.", f"{TOPIC} 0 200 210 {RECORDS}")
+    window.check()
+    _confirm(window, "Reset", "1 offset set.")
+    window.wait_text(window.section("Offsets").first, f"0 210 {RECORDS} 30")
+    _choose(window, "Delete offsets\N{HORIZONTAL ELLIPSIS}", "1 offset will be deleted;")
+    _confirm(window, "Delete", "1 offset deleted.")
+    _choose(window, "Delete the group\N{HORIZONTAL ELLIPSIS}", "its 0 committed offsets will be")
+    dialog.get_by_role("button", name="Delete").click()
+    window.wait_text(window.find("main [role=status]"), f"group '{group}' does not exist")
+    member.client.close()
+
+
+def _choose(window: Window, change: str, *texts: str) -> None:
+    button = window.named("button", change)
+    assert window.until(lambda: button.count() == 1 and button.is_enabled()), change
+    button.click()
+    window.wait_text(window.find("dialog"), *texts)
+
+
+def _confirm(window: Window, verb: str, text: str) -> None:
+    button = window.find("dialog").get_by_role("button", name=verb, exact=True)
+    assert window.until(button.is_enabled), verb
+    button.click()
+    window.wait_text(window.section("Changes"), text)
+
+
 def use_the_keyboard_only(window: Window, scene: Scene) -> None:
     """Search, open, read, and go back to where one was."""
     window.open("/")
@@ -277,6 +329,7 @@ JOURNEYS: Final[tuple[Journey, ...]] = (
     see_the_owners,
     see_the_lag,
     see_what_happened_without_a_rebalance,
+    change_a_group,
     use_the_keyboard_only,
     read_in_the_dark,
     see_names_as_text,

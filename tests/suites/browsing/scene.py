@@ -27,6 +27,7 @@ RECORDS = 240
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
+    "http.api.write": "true",
     "offsets.topic.num.partitions": "8",
 }
 _AT_ONCE = 500
