@@ -49,7 +49,7 @@ export function offsetsTable(partitions) {
   const isCut = partitions.length > ROWS_MOST;
   const shown = isCut ? partitions.toSorted((one, other) => other.lag - one.lag).slice(0, ROWS_MOST) : partitions;
   return [
-    table("Offsets", ["Topic", "Partition", "Committed", "End", "Lag", "Behind by"], shown.map(offsetRow), "numbers"),
+    table("Offsets", ["Topic", "Partition", "Committed", "End", "Lag", "Behind by"], shown.map(offsetRow), "numbers cards"),
     isCut && h("p", {}, `The ${ROWS_MOST} with the most lag, of ${count(partitions.length)} partitions.`),
     partitions.some((each) => !each.subscribed) && h("p", { class: "quiet" },
       "No member subscribes the topics marked “not subscribed”: they do not count in the lag of the group."),

@@ -137,7 +137,7 @@ function eventsOf(row) {
     h("span", { class: "quiet" }, row.type),
   ];
   const shown = row.lines.length;
-  return h("li", { "data-key": keyOf(row), class: "events" }, isOne ? h("div", { class: "single" }, head) : h("details", {},
+  return h("li", { "data-key": keyOf(row), class: `events ${row.type}` }, isOne ? h("div", { class: "single" }, head) : h("details", {},
     h("summary", {}, head),
     h("ol", { class: "plain lines" }, row.lines.map((each) => h("li", {}, time(each.at_ms, ""), " ", each.text))),
     shown < row.count && h("p", { class: "quiet" }, `The last ${count(shown)} of ${count(row.count)}.`)));

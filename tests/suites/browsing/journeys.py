@@ -214,6 +214,15 @@ def change_a_group(window: Window, scene: Scene) -> None:
     member.client.close()
 
 
+def see_no_changes_where_they_are_disabled(window: Window, scene: Scene) -> None:
+    """As a server without http.api.write answers."""
+    window.answer_with(f"groups/{GROUP}", writes_enabled=False)
+    window.open(ADDRESS)
+    window.wait_text(window.section("Members"), "billing-a")
+    window.wait_text(window.find(".facts"), "Stable")
+    assert window.named("heading", "Changes").count() == window.find("main button").count() == 0
+
+
 def _choose(window: Window, change: str, *texts: str) -> None:
     button = window.named("button", change)
     assert window.until(lambda: button.count() == 1 and button.is_enabled()), change
@@ -330,6 +339,7 @@ JOURNEYS: Final[tuple[Journey, ...]] = (
     see_the_lag,
     see_what_happened_without_a_rebalance,
     change_a_group,
+    see_no_changes_where_they_are_disabled,
     use_the_keyboard_only,
     read_in_the_dark,
     see_names_as_text,

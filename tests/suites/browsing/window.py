@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, Route
 
 WAIT_S: Final = 15.0
 SIZES: Final = {"desktop": (1280, 800), "phone": (360, 740)}
@@ -82,6 +82,15 @@ class Window:
     def get(self, path: str) -> Any:
         """JSON of the API."""
         return self._context.request.get(f"{self._url}api/v1/{path}").json()
+
+    def answer_with(self, path: str, **fields: Any) -> None:
+        """Change fields of the API's answers for a path. Any: JSON."""
+
+        def answer(route: Route) -> None:
+            response = route.fetch()
+            route.fulfill(response=response, json=response.json() | fields)
+
+        self.page.route(f"**/api/v1/{path}", answer)
 
     # -- what must hold --------------------------------------------------------------------------
 
