@@ -71,7 +71,7 @@ class Told:
         self.tell("coordinator_loaded", records=9, groups=1, members=2, duration_ms=5)
 
     def tell(self, type_: str, *, round_: int = 0, state: str = "Stable", **fields: Any) -> None:
-        of_partition = type_ in ("coordinator_loaded", "coordinator_closed")
+        of_partition = type_.startswith("coordinator_")
         event = Event(
             seq=len(self.events),
             epoch=self.epoch,

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from groupkeeper.web import repeats
+from groupkeeper.web.repeats import folded
 from tests.support.requests import commit_request, heartbeat
 from tests.support.served import Client, Served, settle
 from tests.support.stored_events import stored
+from tests.support.told_events import Told, who
 from tests.support.web import Web
 
 
@@ -66,6 +68,19 @@ def test_a_rebalance_and_a_load_end_a_row(served: Served, web: Web) -> None:
     served.advance(0.3)
     found = rows(Web(served))
     assert {("coordinator_closed", 1), ("coordinator_loaded", 1)} <= {*found}
+
+
+def test_a_stall_of_the_coordinator_ends_a_row_and_is_one() -> None:
+    told = Told()
+    for at_ms in (1, 2):
+        told.at(at_ms).tell("member_fenced", who=who(), api="Heartbeat")
+    told.at(9).tell("coordinator_stalled", what="log", from_ms=3, duration_ms=6_000, jump_ms=None)
+    told.at(10).tell("member_fenced", who=who(), api="Heartbeat")
+    rows = [each.as_json() for each in folded(told.events) if isinstance(each, repeats.Repeats)]
+    kinds = [(each["type"], each["count"]) for each in rows]
+    assert kinds == [("member_fenced", 2), ("coordinator_stalled", 1), ("member_fenced", 1)]
+    line = "the coordinator had not answered for 6.0 s: its log could not be written"
+    assert rows[1]["text"] == line
 
 
 def test_kinds_of_events_are_apart_and_in_the_order_of_their_last_ones(
