@@ -44,9 +44,10 @@ def _page(parts: Parts, call: RoutedRequest) -> Slices[Object]:
         "next": _cursor(found[limit - 1]) if len(found) > limit else None,
         "total": total,
         "not_active": [
-            {"partition": each.index, "state": each.snapshot().state}
-            for each in parts.groups
-            if each.absence is not ErrorCode.NONE
+            {"partition": now.partition, "state": now.state, "reason": now.reason}
+            for now in (
+                each.snapshot() for each in parts.groups if each.absence is not ErrorCode.NONE
+            )
         ],
     }
 

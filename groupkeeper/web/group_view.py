@@ -23,6 +23,8 @@ ASSIGNMENT_BYTES: Final = 100
 """Assignment size, about 25 partitions, that costs as much time as one item of a `Pace`."""
 ABSENT: Final = "absent"
 """State of a partition that is owned by another process."""
+CLOSED: Final = "closed"
+"""State of a partition that failed. One that is damaged does not open within a second."""
 
 
 def driver_of(parts: Parts, group: str) -> PartitionDriver:
@@ -30,12 +32,12 @@ def driver_of(parts: Parts, group: str) -> PartitionDriver:
     driver = parts.groups.of(group)
     if driver.absence is ErrorCode.NONE:
         return driver
-    state = driver.snapshot().state
-    if state == ABSENT:
+    now = driver.snapshot()
+    if now.state == ABSENT:
         line = f"the partition of group '{group}' is served by another process: use its port"
         raise HttpRefused(421, line)
-    line = f"the partition of group '{group}' is {state}: retry in a second"
-    raise HttpRefused(503, line, SOON)
+    why = now.reason if now.state == CLOSED else "retry in a second"
+    raise HttpRefused(503, f"the partition of group '{group}' is {now.state}: {why}", SOON)
 
 
 def find(parts: Parts, group: str) -> Group:

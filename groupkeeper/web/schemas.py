@@ -208,7 +208,7 @@ def _of_groups() -> dict[str, Schema]:
             next=_NEXT,
             total=told(NUMBER, "Number of matching groups on all pages."),
             not_active=told(
-                array(record(partition=NUMBER, state=TEXT)),
+                array(record(partition=NUMBER, state=TEXT, reason=told(TEXT, "Why, in words."))),
                 "Partitions that are not active; their groups are missing in the list.",
             ),
         ),

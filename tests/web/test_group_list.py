@@ -100,7 +100,10 @@ def test_partitions_that_do_not_serve_are_told(served: Served, web: Web) -> None
     served.fail("g")
     found = web.found("groups")
     index = served.driver("g").index
-    assert found["not_active"] == [{"partition": index, "state": "closed"}]
+    [row] = found["not_active"]
+    assert (row["partition"], row["state"]) == (index, "closed")
+    assert row["reason"] == served.driver("g").snapshot().reason
+    assert row["reason"]
     assert ids(found) == []
 
 

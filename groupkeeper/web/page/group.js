@@ -7,7 +7,7 @@ import { ago, count, hostOf, nameOf, shortId, softwareOf, span } from "./format.
 import { lagTexts, stateOf } from "./groups.js";
 import { lagPicture, offsetsTable } from "./lag.js";
 import { ownershipPicture } from "./ownership.js";
-import { Follow, Refused, Watch, get } from "./server.js";
+import { Follow, Refused, Watch, get, hrefOf } from "./server.js";
 import { Timeline } from "./timeline.js";
 
 const QUIET_MS = 5_000; // update interval of a stable group
@@ -16,6 +16,7 @@ const MEMBERS_MS = 15_000;
 const MEMBERS_LEAST_MS = 2_000;
 const LAG_MS = 10_000;
 const ROWS_MOST = 200;
+const JSON_PARTS = ["why", "timeline", "members", "lag", "events"]; // of the API
 
 export class GroupView {
   #name;
@@ -48,7 +49,8 @@ export class GroupView {
         h("div", {},
           section("Ownership of partitions", this.places.ownership),
           section("Lag in the last hour", this.places.lag),
-          section("Offsets", this.places.offsets))));
+          section("Offsets", this.places.offsets))),
+      h("p", { class: "quiet" }, "As JSON: ", JSON_PARTS.map((each) => [h("a", { href: hrefOf(["groups", name, each]) }, each), " "])));
     this.watches = {
       now: new Watch(() => this.#loadNow(), () => (this.#group?.live?.rebalance || !this.follow?.isOpen ? BUSY_MS : QUIET_MS), BUSY_MS),
       rounds: this.timeline.watch,

@@ -153,7 +153,7 @@ export class GroupsView {
     show(this.note,
       this.#error && h("p", { class: "problem" }, `The server says: ${this.#error.message}`),
       away.length > 0 && h("p", { class: "problem" },
-        `Not all groups are known now: ${awayText(away)}.`));
+        `Groups are missing here: ${awayText(away)}.`));
     if (this.#page === null) return;
     const { groups, total } = this.#page;
     const text = this.#foundText(groups.length, total);
@@ -193,7 +193,11 @@ export class GroupsView {
 
 function awayText(partitions) {
   const byState = Map.groupBy(partitions, (each) => each.state);
-  const texts = [...byState].map(([state, some]) => `${count(some.length, "partition")} ${state}`);
+  const texts = [...byState].map(([state, some]) => {
+    const { partition, reason } = some[0];
+    const why = reason && reason !== state ? ` (of partition ${partition}: ${reason})` : "";
+    return `${count(some.length, "partition")} ${some.length === 1 ? "is" : "are"} ${state}${why}`;
+  });
   return texts.join(", ");
 }
 

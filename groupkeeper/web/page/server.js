@@ -29,11 +29,16 @@ export async function post(segments, body) {
   return answerOf(address(segments), { method: "POST", headers, body: JSON.stringify(body) });
 }
 
+/** Return the address of an object of the API; null if a browser cannot request it. */
+export function hrefOf(segments) {
+  const isDots = segments.includes(".") || segments.includes("..");
+  return isDots ? null : API + segments.map(encodeURIComponent).join("/");
+}
+
 function address(segments) {
-  if (segments.includes(".") || segments.includes("..")) {
-    throw new Refused(404, "A browser cannot request this name: use the command groupkeeper why.");
-  }
-  return API + segments.map(encodeURIComponent).join("/");
+  const href = hrefOf(segments);
+  if (href === null) throw new Refused(404, "A browser cannot request this name: use the command groupkeeper why.");
+  return href;
 }
 
 async function answerOf(path, options = {}) {
