@@ -5,12 +5,14 @@ page shows one row with their number and the last of them. `groupkeeper why --js
 `why` have each event.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from groupkeeper.history.rounds import HistoryEntry
 from groupkeeper.protocol.group_events import Event
+from groupkeeper.topics.slices import Pace
+from groupkeeper.turns import Slices
 from groupkeeper.why.lines import line
 from groupkeeper.why.texts import time_text
 
@@ -20,7 +22,7 @@ SHOWN: Final = 20
 
 @dataclass(slots=True)
 class Repeats:
-    """Events of one type, without a rebalance between them; at least one."""
+    """Events of one type, without a rebalance between them."""
 
     events: list[Event]
 
@@ -49,27 +51,21 @@ def sentence(event: Event) -> str:
     return line(event).removeprefix(time_text(event.at_ms)).lstrip()
 
 
-def folded(entries: Iterable[HistoryEntry]) -> list[HistoryEntry | Repeats]:
+def folded(entries: Iterable[HistoryEntry]) -> Slices[list[HistoryEntry | Repeats]]:
     """Return the entries, with events of one type gathered at the place of the last one. A row ends
     with a rebalance, and with an event of the whole partition: a load, a stall or an end.
     """
     found: list[HistoryEntry | Repeats] = []
-    some = list[Event]()
+    rows, pace = dict[str, Repeats](), Pace()  # by type, in the order of their last events
     for entry in entries:
+        if pace.spent():
+            yield
         if isinstance(entry, Event) and entry.group is not None:
-            some.append(entry)
+            row = rows.pop(entry.type, None) or Repeats([])
+            row.events.append(entry)
+            rows[entry.type] = row
             continue
-        found += _by_type(some)
-        some = []
+        found += rows.values()
+        rows = {}
         found.append(Repeats([entry]) if isinstance(entry, Event) else entry)
-    return found + _by_type(some)
-
-
-def _by_type(events: Sequence[Event]) -> list[HistoryEntry | Repeats]:
-    """Return one row for each type, in the order of their last events."""
-    rows = dict[str, list[Event]]()
-    for each in events:
-        same = rows.pop(each.type, [])
-        same.append(each)
-        rows[each.type] = same
-    return [Repeats(each) for each in rows.values()]
+    return [*found, *rows.values()]

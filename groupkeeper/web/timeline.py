@@ -122,7 +122,7 @@ async def timeline(parts: Parts, call: RoutedRequest) -> Object:
         _check_known(parts, call)
     return {
         "group": call.names["group"],
-        "entries": await parts.turns.run(_as_json(folded(told.entries))),
+        "entries": await parts.turns.run(_as_json(await parts.turns.run(folded(told.entries)))),
         "events_enabled": parts.options.settings.group_events_enabled,
         "next": told.earlier,
         "unknown": dict(told.unknown),
