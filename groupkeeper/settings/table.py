@@ -100,7 +100,9 @@ class Settings(LogSettings):
         6_000, "Shortest session timeout that a member may request.", dev=100
     )
     http_api_write: bool = boolean(
-        False, "Let the HTTP API remove members and reset offsets; anyone who reaches the port may."
+        False,
+        "Let the HTTP API and the page remove members, reset and delete offsets and delete groups;"
+        " anyone who reaches the port may.",
     )
     http_hosts: str | None = written(
         "NAME,...",
