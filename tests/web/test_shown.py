@@ -46,6 +46,27 @@ def test_a_row_keeps_its_key_while_it_grows() -> None:
     assert keys[0] == keys[1]
 
 
+@pytest.mark.parametrize(
+    ("members", "lag", "text"),
+    [
+        ([], {"records": 3_375, "seconds": 610}, ": 3,375 records are left to read, the oldest"),
+        (
+            [],
+            {"records": 1, "seconds": None},
+            "The group has no members: 1 record is left to read.",
+        ),
+        ([], {"records": 0, "seconds": 0}, "The group has no members."),
+        ([], None, "The group has no members."),
+        ([{}], {"records": 3, "seconds": 5}, "No rebalance is in progress."),
+    ],
+)
+def test_a_group_without_members_says_what_is_left_to_read(
+    members: list[Any], lag: Any, text: str
+) -> None:
+    live = {"members": members, "next_timer": None}
+    assert text in text_of(drawn("barrier.js", "quiet(live, lag, 0)", live=live, lag=lag))
+
+
 # -- times and clients ---------------------------------------------------------------------------
 
 

@@ -33,14 +33,21 @@ export class Barrier {
     }
     const passed = performance.now() - this.#tookAt;
     this.place.classList.toggle("busy", live.rebalance !== null);
-    if (live.rebalance === null) show(this.place, quiet(live, passed));
+    if (live.rebalance === null) show(this.place, quiet(live, this.#group.lag, passed));
     else show(this.place, busy(live, this.#group.last_cause, passed));
   }
 }
 
-function quiet(live, passed) {
-  const what = live.members.length ? "No rebalance is in progress." : "The group has no members.";
+/** Tell about a group that does not rebalance. One without members may be down: what is left to read is told. */
+export function quiet(live, lag, passed) {
+  const what = live.members.length ? "No rebalance is in progress." : `The group has no members${leftText(lag)}.`;
   return h("p", {}, what, live.next_timer && ` Next: ${timerText(live.next_timer, live, passed)}.`);
+}
+
+function leftText(lag) {
+  if (!lag?.records) return "";
+  const since = lag.seconds === null ? "" : `, the oldest written ${span(lag.seconds * 1_000)} ago`;
+  return `: ${count(lag.records, "record")} ${lag.records === 1 ? "is" : "are"} left to read${since}`;
 }
 
 function busy(live, cause, passed) {
