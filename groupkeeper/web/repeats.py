@@ -21,7 +21,7 @@ SHOWN: Final = 20
 
 
 @dataclass(slots=True)
-class Repeats:
+class EventsRow:
     """Events of one type, without a rebalance between them."""
 
     events: list[Event]
@@ -31,7 +31,7 @@ class Repeats:
         """Return the row: number, first and last time, and the sentences of the last events."""
         first, last = self.events[0], self.events[-1]
         lines = [
-            {"at_ms": each.at_ms, "text": sentence(each)} for each in self.events[-SHOWN:][::-1]
+            {"at_ms": each.at_ms, "text": line_text(each)} for each in self.events[-SHOWN:][::-1]
         ]
         return {
             "kind": "events",
@@ -46,26 +46,26 @@ class Repeats:
         }
 
 
-def sentence(event: Event) -> str:
+def line_text(event: Event) -> str:
     """Return the line of `groupkeeper why` about an event, without its time."""
     return line(event).removeprefix(time_text(event.at_ms)).lstrip()
 
 
-def folded(entries: Iterable[HistoryEntry]) -> Slices[list[HistoryEntry | Repeats]]:
+def timeline_rows(entries: Iterable[HistoryEntry]) -> Slices[list[HistoryEntry | EventsRow]]:
     """Return the entries, with events of one type gathered at the place of the last one. A row ends
     with a rebalance, and with an event of the whole partition: a load, a stall or an end.
     """
-    found: list[HistoryEntry | Repeats] = []
-    rows, pace = dict[str, Repeats](), Pace()  # by type, in the order of their last events
+    found: list[HistoryEntry | EventsRow] = []
+    rows, pace = dict[str, EventsRow](), Pace()  # by type, in the order of their last events
     for entry in entries:
         if pace.spent():
             yield
         if isinstance(entry, Event) and entry.group is not None:
-            row = rows.pop(entry.type, None) or Repeats([])
+            row = rows.pop(entry.type, None) or EventsRow([])
             row.events.append(entry)
             rows[entry.type] = row
             continue
         found += rows.values()
         rows = {}
-        found.append(Repeats([entry]) if isinstance(entry, Event) else entry)
+        found.append(EventsRow([entry]) if isinstance(entry, Event) else entry)
     return [*found, *rows.values()]

@@ -162,7 +162,7 @@ def _events_row() -> Schema:
         count=told(NUMBER, "Number of events of this type between two rebalances."),
         first_ms=told(NUMBER, _AT),
         last_ms=told(NUMBER, _AT),
-        text=told(TEXT, "The sentence of `groupkeeper why` about the last event."),
+        text=told(TEXT, "The sentence of `groupkeeper why` about them, or about the last."),
         lines=told(lines, "The last events, newest first."),
     )
 

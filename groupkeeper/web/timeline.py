@@ -12,7 +12,7 @@ from groupkeeper.turns import Slices
 from groupkeeper.web.encoding import Raw
 from groupkeeper.web.group_view import driver_of, live_of
 from groupkeeper.web.parts import HttpRefused, Object, Parts, RoutedRequest
-from groupkeeper.web.repeats import Repeats, folded
+from groupkeeper.web.repeats import EventsRow, timeline_rows
 from groupkeeper.web.route import EventPosition, place_text
 from groupkeeper.web.stored_events import EventReader, Stored
 from groupkeeper.why.entries import entry_json, last_rounds
@@ -122,7 +122,9 @@ async def timeline(parts: Parts, call: RoutedRequest) -> Object:
         _check_known(parts, call)
     return {
         "group": call.names["group"],
-        "entries": await parts.turns.run(_as_json(await parts.turns.run(folded(told.entries)))),
+        "entries": await parts.turns.run(
+            _as_json(await parts.turns.run(timeline_rows(told.entries)))
+        ),
         "events_enabled": parts.options.settings.group_events_enabled,
         "next": told.earlier,
         "unknown": dict(told.unknown),
@@ -219,10 +221,10 @@ def _cost(stored: Stored) -> int:
     return 1 + len(stored.value) // EVENT_BYTES
 
 
-def _as_json(entries: Sequence[HistoryEntry | Repeats]) -> Slices[list[Object]]:
+def _as_json(entries: Sequence[HistoryEntry | EventsRow]) -> Slices[list[Object]]:
     found = []
     for entry in entries:
-        found.append(entry.as_json() if isinstance(entry, Repeats) else entry_json(entry))
+        found.append(entry.as_json() if isinstance(entry, EventsRow) else entry_json(entry))
         yield
     return found
 

@@ -7,7 +7,7 @@ import pytest
 
 from groupkeeper.topics.slices import ITEMS
 from groupkeeper.web import repeats
-from groupkeeper.web.repeats import folded
+from groupkeeper.web.repeats import timeline_rows
 from tests.support.requests import commit_request, heartbeat
 from tests.support.served import Client, Served, settle
 from tests.support.slices import counted, whole
@@ -78,8 +78,8 @@ def test_a_stall_of_the_coordinator_ends_a_row_and_is_one() -> None:
         told.at(at_ms).tell("member_fenced", who=who(), api="Heartbeat")
     told.at(9).tell("coordinator_stalled", what="log", from_ms=3, duration_ms=6_000, jump_ms=None)
     told.at(10).tell("member_fenced", who=who(), api="Heartbeat")
-    found = whole(folded(told.events))
-    rows = [each.as_json() for each in found if isinstance(each, repeats.Repeats)]
+    found = whole(timeline_rows(told.events))
+    rows = [each.as_json() for each in found if isinstance(each, repeats.EventsRow)]
     kinds = [(each["type"], each["count"]) for each in rows]
     assert kinds == [("member_fenced", 2), ("coordinator_stalled", 1), ("member_fenced", 1)]
     line = "the coordinator had not answered for 6.0 s: its log could not be written"
@@ -89,7 +89,7 @@ def test_a_stall_of_the_coordinator_ends_a_row_and_is_one() -> None:
 def test_many_events_are_folded_in_slices() -> None:
     told = Told()
     told.tell("member_fenced", who=who(), api="Heartbeat")
-    found, slices = counted(folded(told.events * 10 * ITEMS))
+    found, slices = counted(timeline_rows(told.events * 10 * ITEMS))
     assert (len(found), slices) == (1, 11)
 
 

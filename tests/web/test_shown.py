@@ -35,6 +35,12 @@ def test_repeated_events_are_a_row_with_their_number_that_opens_to_the_last_ones
     assert text_of(made).endswith("The last 3 of 52.")
 
 
+def test_a_sentence_about_all_events_of_a_row_is_not_that_of_the_last_one() -> None:
+    text = text_of(shown(row(3) | {"text": "restarted 3 times"}))
+    assert "restarted 3 timesmember_replaced" in text
+    assert "Last" not in text.partition("member_replaced")[0]
+
+
 def test_one_event_is_a_row_that_does_not_open() -> None:
     made = shown(row(1))
     assert text_of(made) == "2025-11-22 12:00:00 UTC text 0member_replaced"

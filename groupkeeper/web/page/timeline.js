@@ -133,7 +133,7 @@ function eventsOf(row) {
   const when = isMoment ? time(row.last_ms) : [time(row.first_ms, ""), " to ", time(row.last_ms)];
   const head = [
     h("span", { class: "when" }, when, " ", !isOne && h("span", { class: "took" }, `${count(row.count)} ×`)),
-    h("span", { class: "what" }, !isOne && h("span", { class: "quiet" }, "Last: "), row.text),
+    h("span", { class: "what" }, !isOne && row.text === row.lines[0].text && h("span", { class: "quiet" }, "Last: "), row.text),
     h("span", { class: "quiet" }, row.type),
   ];
   const shown = row.lines.length;
