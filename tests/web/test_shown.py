@@ -103,6 +103,16 @@ def test_software_is_cut_to_what_tells_releases_apart(name: str, version: str, t
     assert drawn("format.js", "whereOf(who)", who=who) == f"on 10.0.0.7, {text}"
 
 
+def test_long_versions_in_sentences_are_cut_and_whole_in_a_title() -> None:
+    text = (
+        "pod-1 (on 10.0.0.7, confluent-kafka-python 2.16.1-rdkafka-2.16.0) left; a-1 (c 4.1.0) too."
+    )
+    made = drawn("format.js", "shortVersions(text)", text=text)
+    short = "pod-1 (on 10.0.0.7, confluent-kafka-python 2.16.1) left; a-1 (c 4.1.0) too."
+    assert "".join(map(text_of, made)) == short
+    assert made[1]["attributes"] == {"title": "2.16.1-rdkafka-2.16.0"}
+
+
 # -- offsets and owners --------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ const COUNT = new Intl.NumberFormat("en");
 const DAY_MS = 86_400_000;
 const NAME_MOST = 32; // characters of a software's name
 const VERSION_MOST = 12;
+const LONG_VERSION = /(?<= )(\d+(?:\.\d+)+)-[\w.+-]{6,}(?=\))/g;
 
 /** Format a number with separators; with a noun: "1 member", "2 members". */
 export function count(number, noun) {
@@ -87,6 +88,17 @@ export function softwareOf({ software }) {
   const { name, version } = software;
   const isLong = version.length > VERSION_MOST;
   return `${cut(name, NAME_MOST)} ${isLong ? cut(version.split("-", 1)[0], VERSION_MOST) : version}`;
+}
+
+/** Cut long versions of clients in a sentence of the server, which ends a client's details with them; whole in a title. */
+export function shortVersions(text) {
+  const parts = [];
+  let at = 0;
+  for (const found of text.matchAll(LONG_VERSION)) {
+    parts.push(text.slice(at, found.index), h("span", { title: found[0] }, found[1]));
+    at = found.index + found[0].length;
+  }
+  return [...parts, text.slice(at)];
 }
 
 function cut(text, most) {

@@ -1,7 +1,7 @@
 // The view of all groups, with search, state filter and pages; updated while it is visible.
 
 import { h, show } from "./dom.js";
-import { ago, count, span, time } from "./format.js";
+import { ago, count, shortVersions, span, time } from "./format.js";
 import { Follow, Refused, Watch, get } from "./server.js";
 
 const ROWS = 50;
@@ -211,7 +211,7 @@ function rowOf(row) {
     count(row.members),
     records,
     behind,
-    cause && [cause.text, " ", h("span", { class: "quiet" }, time(cause.at_ms))],
+    cause && [shortVersions(cause.text), " ", h("span", { class: "quiet" }, time(cause.at_ms))],
   ];
   return h("tr", { role: "row", "data-key": row.group },
     cells.map((cell, number) => h(number ? "td" : "th", {

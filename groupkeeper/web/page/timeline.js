@@ -2,7 +2,7 @@
 // `groupkeeper why`. A rebalance expands to its paragraph, a row of repeated events to the last ones.
 
 import { h, show } from "./dom.js";
-import { count, moment, span, time } from "./format.js";
+import { count, moment, shortVersions, span, time } from "./format.js";
 import { Refused, Watch, get } from "./server.js";
 
 const ROUNDS = 12; // number of rounds per request
@@ -119,7 +119,7 @@ function roundOf(round) {
       h("summary", {},
         h("span", { class: "when" }, round.started_at_ms === null ? "before the stored events" : time(round.started_at_ms),
           " ", h("span", { class: "took" }, took)),
-        h("span", { class: "what" }, round.cause_text),
+        h("span", { class: "what" }, shortVersions(round.cause_text)),
         h("span", { class: "quiet" }, [`to generation ${round.generation}`, OUTCOMES[round.outcome] ?? round.outcome, code].filter(Boolean).join(", "))),
       h("p", { class: "paragraph" }, round.text),
       h("p", { class: "quiet" }, [round.joined.length ? `${count(round.joined.length)} joined` : null,
@@ -133,7 +133,7 @@ function eventsOf(row) {
   const when = isMoment ? time(row.last_ms) : [time(row.first_ms, ""), " to ", time(row.last_ms)];
   const head = [
     h("span", { class: "when" }, when, " ", !isOne && h("span", { class: "took" }, `${count(row.count)} ×`)),
-    h("span", { class: "what" }, !isOne && row.text === row.lines[0].text && h("span", { class: "quiet" }, "Last: "), row.text),
+    h("span", { class: "what" }, !isOne && row.text === row.lines[0].text && h("span", { class: "quiet" }, "Last: "), shortVersions(row.text)),
     h("span", { class: "quiet" }, row.type),
   ];
   const shown = row.lines.length;
