@@ -74,6 +74,7 @@ class RebalanceJoined(Fact):
     """The join phase ended with a new generation; its leader was asked for the assignments."""
 
     leader: str
+    protocol_type: str
     protocol: str
     members: int
     duration_ms: int
@@ -102,6 +103,8 @@ class RebalanceCompleted(Fact):
     """The assignments of the generation before, by member id; includes members that are gone."""
     arrivals: Mapping[str, int]
     """Time of each member's JoinGroup, in milliseconds since the start."""
+    metadata: Mapping[str, bytes] = field(default_factory=dict)
+    """Metadata for this protocol of a few members that had an assignment before and rejoined."""
 
 
 @dataclass(slots=True)

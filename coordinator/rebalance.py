@@ -297,6 +297,7 @@ def _note_joined(
     fact = RebalanceJoined(
         *group.fact_head,
         leader=group.leader_id or "",
+        protocol_type=group.protocol_type,
         protocol=group.protocol_name or "",
         members=len(group.members),
         duration_ms=step.now - rebalance.started_ms,

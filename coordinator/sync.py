@@ -6,6 +6,8 @@ record with the assignments is written here, and no assignment leaves before it 
 Source: `GroupMetadataManager.classicGroupSyncToClassicGroup`, `expirePendingSync`.
 """
 
+from collections.abc import Mapping
+from itertools import islice
 from typing import Final
 
 from groupkeeper.coordinator.answers import PIECE_MEMBERS, REMOVED_AT_ONCE, answer_assigned
@@ -36,6 +38,8 @@ from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroup
 
 READ_AT_ONCE: Final = 1_000
 """How many of the leader's assignments one step reads."""
+METADATA_OF: Final = 8
+"""Number of members whose metadata goes into the fact of a completed rebalance."""
 
 
 def sync(
@@ -192,9 +196,25 @@ def _note_completed(group: Group, plan: Plan, step: Step) -> None:
         assignments=plan.assignments,
         previous=plan.previous,
         arrivals=rebalance.arrivals,
+        metadata=_metadata_of_some(group, plan.previous, rebalance.arrivals),
     )
     rebalance.arrivals = {}
     step.note(fact)
+
+
+def _metadata_of_some(
+    group: Group, previous: Mapping[str, bytes], arrivals: Mapping[str, int]
+) -> dict[str, bytes]:
+    """Return the metadata of the first members that had an assignment before and rejoined: whether
+    they kept their partitions meanwhile is the same for all members of a protocol.
+    """
+    rejoined = (each for each, share in previous.items() if share and each in arrivals)
+    return {
+        each: offered.metadata
+        for each in islice(rejoined, METADATA_OF)
+        for offered in group.members[each].protocols
+        if offered.name == group.protocol_name
+    }
 
 
 def _refuse_plan(group: Group, error: ErrorCode, most: int, step: Step) -> None:

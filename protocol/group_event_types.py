@@ -77,6 +77,10 @@ TYPES: Final[Mapping[str, EventType]] = {
         "The join phase ended with a new generation; its leader was asked for the assignments.",
         {
             "leader": ("string", "Member id of the leader."),
+            "protocol_type": (
+                "string",
+                "`consumer` for consumers and Kafka Streams, `connect`, ...",
+            ),
             "protocol": ("string", "The elected protocol, for consumers their assignor."),
             "duration_ms": ("int", "Length of the join phase."),
             "joined": ("list", "`member`, `instance` and `after_ms`, in the order of arrival."),
@@ -107,6 +111,13 @@ TYPES: Final[Mapping[str, EventType]] = {
             "unassigned_ms": (
                 "int or null",
                 "Estimate: how long the partition stood still that did longest; null as `moved`.",
+            ),
+            "kept": (
+                "bool or null",
+                (
+                    "Whether consumers kept their partitions while they rejoined (KIP-429): their"
+                    " JoinGroup named some as owned; null if unknown."
+                ),
             ),
         },
     ),

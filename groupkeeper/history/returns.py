@@ -6,13 +6,14 @@ and each only once. This works for stored and inferred events alike: clients of 
 leave together return together, and in the same number.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import HistoryEntry, Round
+from groupkeeper.history.unread import Incident, heard_ms
 
 RETURN_MS: Final = 900_000
 """Longest absence, in ms, of a member that is still taken for the same client."""
@@ -33,8 +34,52 @@ class Lost:
     session_timeout_ms: int | None = None
     is_exact: bool = True
     """Whether the time of the last request is known."""
-    before: Round | None = None
+    loss: "_Loss | None" = None
     """The round in which the member left; None if rounds are not kept."""
+    partitions: int | None = None
+    """Number of its partitions; None if unknown."""
+
+
+OF_ABSENCE: Final = frozenset(
+    {
+        *("member_left", "session_expired", "join_timeout", "sync_timeout"),
+        *("member_joined", "static_member_joined", "static_member_returned_unready"),
+    }
+)
+"""Causes of rounds that members with instance ids do not need, if they come back in time."""
+
+
+@dataclass(slots=True)
+class _Loss:
+    """A round that lost members, and the rounds in which they came back."""
+
+    rounds: list[Round]
+    """The round that lost them comes first."""
+    others: bool = False
+    """Whether any of the rounds had other causes, too."""
+    absent_ms: int | None = 0
+    back: int = 0
+    """Number of partitions of the members that came back."""
+
+    def take_back(self, lost: Lost, away_ms: int) -> None:
+        if lost.partitions is None or self.absent_ms is None:
+            self.absent_ms = None
+        else:
+            self.absent_ms += lost.partitions * away_ms
+            self.back += lost.partitions
+
+    def came_in(self, current: Round, *, others: bool) -> None:
+        """Note a round in which some came back, and set the incident of all rounds."""
+        self.others |= others
+        if all(current is not each for each in self.rounds):
+            self.rounds.append(current)
+        unread = [each.unread_ms for each in self.rounds]
+        held: list[int | None] = [each.get("partitions") for each in self.rounds[0].removed]
+        known = [each for each in unread if each is not None]
+        now_ms = sum(known) if len(known) == len(unread) and not self.others else None
+        gone = None if None in held else sum(each or 0 for each in held) - self.back
+        for each in self.rounds:
+            each.incident = Incident(now_ms, self.absent_ms, gone)
 
 
 class Returns:
@@ -81,15 +126,25 @@ class Returns:
     def add(self, current: Round) -> None:
         """Add a round, in order: sets its `away_ms` and the `returned_ms` of earlier rounds."""
         stayed = on_one_connection(current)
-        evidence = (current.cause or {}).get("evidence") or {}
-        about = evidence.get("connection"), current.session_timeout_ms
-        gone = [(each["at_ms"], each["who"], heard(each)) for each in current.removed]
-        came = [(each["at_ms"], each["who"], None) for each in current.added]
-        for at_ms, who, heard_ms in sorted((*gone, *came), key=itemgetter(0)):
-            if heard_ms is not None:
-                self.lose(who, Lost(heard_ms, *about, before=current))
-            elif who.get("member") not in stayed:
-                _tell(current, at_ms, self.take_back(who, at_ms))
+        loss, current.incident = _Loss([current]), None
+        found: list[Lost] = []
+        gone = [(each["at_ms"], each) for each in current.removed]
+        came = [(each["at_ms"], each) for each in current.added]
+        for at_ms, each in sorted((*gone, *came), key=itemgetter(0)):
+            if "cause" in each:
+                evidence = (each["cause"] or {}).get("evidence") or {}
+                session_ms = number(evidence, "session_timeout_ms") or current.session_timeout_ms
+                about = evidence.get("connection"), session_ms
+                lost = Lost(heard_ms(each), *about, loss=loss, partitions=each.get("partitions"))
+                self.lose(each["who"], lost)
+            elif each["who"].get("member") not in stayed:
+                back = self.take_back(each["who"], at_ms)
+                if back is not None:
+                    found.append(back)
+                    _tell(current, at_ms, back)
+        loss.others = _has_others(current, len(found))
+        for one in {id(back.loss): back.loss for back in found if back.loss}.values():
+            one.came_in(current, others=loss.others)
 
 
 def find_returns(entries: Iterable[HistoryEntry]) -> None:
@@ -100,15 +155,21 @@ def find_returns(entries: Iterable[HistoryEntry]) -> None:
             returns.add(each)
 
 
-def _tell(current: Round, at_ms: int, lost: Lost | None) -> None:
-    if lost is None:
-        return
+def _has_others(current: Round, back: int) -> bool:
+    """Return whether the round had other causes than members that left or came back."""
+    codes = {each.get("code") for each in (current.cause or {}, *current.more_causes)}
+    return not codes <= OF_ABSENCE or len(current.added) > back
+
+
+def _tell(current: Round, at_ms: int, lost: Lost) -> None:
     away_ms = at_ms - lost.heard_ms
     current.away_ms = max(current.away_ms or 0, away_ms)
     current.away_connection = lost.connection
-    current.session_timeout_ms = lost.session_timeout_ms
-    if lost.before is not None:
-        lost.before.returned_ms = max(lost.before.returned_ms or 0, away_ms)
+    current.session_timeout_ms = lost.session_timeout_ms or current.session_timeout_ms
+    if lost.loss is not None:
+        lost.loss.take_back(lost, away_ms)
+        before = lost.loss.rounds[0]
+        before.returned_ms = max(before.returned_ms or 0, away_ms)
 
 
 def on_one_connection(current: Round) -> set[str | None]:
@@ -119,13 +180,6 @@ def on_one_connection(current: Round) -> set[str | None]:
         for cause in causes
         if (cause.get("evidence") or {}).get("same_connection")
     }
-
-
-def heard(removed: Mapping[str, Any]) -> int:
-    """Return the time of a removed member's last request, in Unix ms."""
-    evidence = removed.get("cause", {}).get("evidence", {})
-    at_ms: int = removed["at_ms"]
-    return at_ms - (number(evidence, "silent_ms") or 0)
 
 
 def is_same(gone: Part, come: Part) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
 from groupkeeper.history.fields import Part, checked, number, with_fields
+from groupkeeper.history.unread import Incident, RoundCosts
 from groupkeeper.protocol.group_event_types import TYPES
 from groupkeeper.protocol.group_events import SHORTENED, Event
 
@@ -77,6 +78,7 @@ class Round:
     last: Part | None = None
     """The last member to arrive: `member`, `instance`, `after_ms` and `who` (null if unknown)."""
     leader: str | None = None
+    protocol_type: str | None = None
     protocol: str | None = None
     join_ms: int | None = None
     leader_ms: int | None = None
@@ -89,10 +91,15 @@ class Round:
     """Number of assigned partitions; None if unknown."""
     moved: int | None = None
     unassigned_ms: int | None = None
+    kept: bool | None = None
+    """Whether members kept their partitions while they rejoined."""
+    unread_ms: int | None = None
+    """Estimate of the partition-milliseconds in which nobody read; None if unknown."""
     added: list[Part] = field(default_factory=list)
     """`at_ms`, `who` and `kind` of members that joined."""
     removed: list[Part] = field(default_factory=list)
-    """`at_ms`, `who` and `cause` of members that left or were removed."""
+    """`at_ms`, `who` and `cause` of members that left or were removed, and the number of their
+    `partitions`; that is null if unknown."""
     replaced: list[Part] = field(default_factory=list)
     rejoined: list[Part] = field(default_factory=list)
     repeats: int = 1
@@ -109,13 +116,19 @@ class Round:
     away_connection: str | None = None
     """`open` or `closed`: that member's connection when its session ended; null if unknown."""
     session_timeout_ms: int | None = None
-    """Session timeout of the member that was lost or came back."""
+    """Session timeout of the member that was lost or came back, or triggered the round."""
+    rebalance_timeout_ms: int | None = None
+    """Its rebalance timeout, for most clients `max.poll.interval.ms`; not in the JSON."""
     outage: Outage | None = None
     """The outage before the last load; null if unknown."""
     limits: SessionLimits = SessionLimits()
     """Limits of the coordinator, for advice; not in the JSON."""
     arrived: int | None = None
     """How many members joined, even if the list `joined` was cut; not in the JSON."""
+    clients: list[Part] = field(default_factory=list)
+    """A member for each client software seen in the round; not in the JSON."""
+    incident: Incident | None = None
+    """Of a round in which members were lost that came back, or came back; not in the JSON."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the round as a JSON object; its field names are stable."""
@@ -125,7 +138,9 @@ class Round:
 
 
 JSON_FIELDS: Final = tuple(
-    each.name for each in fields(Round) if each.name not in ("limits", "arrived")
+    each.name
+    for each in fields(Round)
+    if each.name not in ("rebalance_timeout_ms", "limits", "arrived", "clients", "incident")
 )
 
 
@@ -172,6 +187,7 @@ class Folding:
     _superseded_ms: int
     _alike: _Alike | None
     _people: dict[str, Part]
+    _costs: RoundCosts
     _last: tuple[str, int] | None
     """Type and time of the last event."""
     _outage: Outage | None
@@ -183,6 +199,7 @@ class Folding:
         """Number of events per unknown type, and of unknown fields as `type.field`."""
         self.under_way = self._closed = self._alike = self._last = self._outage = None
         self._before, self._people, self._superseded_ms = [], {}, 0
+        self._costs = RoundCosts()
 
     def add(self, event: Event) -> list[HistoryEntry]:
         """Return the entries that this event finishes."""
@@ -227,7 +244,7 @@ class Folding:
 
     def _round_of(self, event: Event) -> Round:
         found = Round(event.group or "", event.epoch, event.round, event.generation)
-        found.limits = self._limits
+        found.limits, found.protocol_type = self._limits, self._costs.protocol_type
         return found
 
     def _after_outage(self, event: Event) -> Event:
@@ -287,8 +304,9 @@ class Folding:
             self._joined(current, event.fields)
         elif event.type == "rebalance_completed":
             _completed(current, event.fields)
-            self._forget_people(current)
-            return [self._close(current, COMPLETED, event)]
+            over = self._close(current, COMPLETED, event)
+            self._forget_people(over)
+            return [over]
         elif event.type == "rebalance_abandoned":
             why = SUPERSEDED if event.fields.get("why") == SUPERSEDED else EMPTIED
             return [self._close(current, why, event)]
@@ -298,6 +316,8 @@ class Folding:
 
     def _joined(self, current: Round, fields: Part) -> None:
         current.leader, current.protocol = fields.get("leader"), fields.get("protocol")
+        self._costs.protocol_type = fields.get("protocol_type") or self._costs.protocol_type
+        current.protocol_type = self._costs.protocol_type
         current.join_ms, current.ended_by = fields.get("duration_ms"), fields.get("ended_by")
         current.joined = list(fields.get("joined") or ())
         if fields.get("joined") is not None:  # the list may have been cut
@@ -321,12 +341,18 @@ class Folding:
             still = current.duration_ms if still is None else still
             current.standstill_ms = still + self._superseded_ms
         self._superseded_ms = (current.standstill_ms or 0) if outcome == SUPERSEDED else 0
+        self._costs.close(current, self._people)
+        if outcome in (COMPLETED, EMPTIED):
+            plan = current.assignment if current.partitions is not None else None
+            self._costs.assigned(plan if outcome == COMPLETED else ())
         self._closed = [current.epoch, current.round]
         self.under_way = None
         return current
 
     def _meet(self, event: Event) -> None:
         fields, people = event.fields, self._people
+        if event.type in _MEMBERSHIP:
+            self._costs.meet(fields)
         cause = fields.get("cause")
         for who in (cause.get("who") if cause else None, fields.get("who")):
             if who and (member := who.get("member")):
@@ -340,6 +366,7 @@ class Folding:
         if current.arrived == len(current.joined):
             stay = {each["member"] for each in (*current.joined, *current.missing)}
             self._people = {name: who for name, who in self._people.items() if name in stay}
+            self._costs.forget(stay)
 
 
 def plan_of(event: Event) -> Round:
@@ -358,7 +385,7 @@ def _keep(current: Round, event: Event) -> None:
 def _completed(current: Round, fields: Part) -> None:
     current.leader_ms, current.duration_ms = fields.get("leader_ms"), fields.get("duration_ms")
     current.moved, current.unassigned_ms = fields.get("moved"), fields.get("unassigned_ms")
-    current.assignment = fields.get("assignment")
+    current.assignment, current.kept = fields.get("assignment"), fields.get("kept")
     if current.assignment is not None and "assignment" not in (fields.get(SHORTENED) or {}):
         current.partitions = sum(
             len(some)

@@ -9,7 +9,8 @@ from typing import Final
 
 from groupkeeper.coordinator.facts import RebalanceCompleted
 from groupkeeper.coordinator.group import CONSUMER
-from groupkeeper.protocol.embedded import read_assigned
+from groupkeeper.protocol.embedded import decode_subscription, read_assigned
+from groupkeeper.protocol.errors import DecodeError
 
 Assigned = Mapping[str, Sequence[int]]
 """The partitions of a member by topic."""
@@ -23,8 +24,8 @@ KNOWN: Final = 2_000
 """Number of parsed assignments to cache, each of at most `KNOWN_BYTES`. Most rebalances change few
 assignments, and members wait while assignments are parsed."""
 
-COOPERATIVE = "cooperative"
-"""Part of the name of protocols whose members keep their partitions while they rejoin (KIP-429)."""
+METADATA_BYTES: Final = 32 * 1024
+"""Longer metadata of a member is not parsed."""
 
 
 def assigned_of(fact: RebalanceCompleted) -> dict[str, Assigned] | None:
@@ -40,12 +41,12 @@ def moves(
 ) -> tuple[int | None, int | None]:
     """Return how many partitions moved to another member, and the longest standstill in ms.
 
-    None and None if the plan or the previous one is unknown or not readable, and for a plan of a
-    cooperative protocol that only takes partitions away: the next plan assigns them.
+    None and None if the plan or the previous one is unknown or not readable, and, of members that
+    keep their partitions, for a plan that only takes partitions away: the next plan assigns them.
 
     A partition stands still from the JoinGroup of its previous member to the end of the rebalance;
-    from the start, if that member did not join. With a cooperative protocol, only partitions that
-    move stand still. The duration is approximate.
+    from the start, if that member did not join. If members keep their partitions while they rejoin,
+    only partitions that move stand still. The duration is approximate.
     """
     size = sum(map(len, fact.previous.values()))
     if assigned is None or not 0 < size <= READ_BYTES:
@@ -56,7 +57,7 @@ def moves(
     if before is None:
         return None, None
     owner = {each: member_id for member_id, mine in before.items() for each in _each(mine)}
-    cooperative = COOPERATIVE in fact.protocol
+    cooperative = bool(kept(fact))
     moved, known, stood_from = 0, 0, [fact.duration_ms]
     for member_id, mine in assigned.items():
         if member_id in fact.previous and member_id not in changed:
@@ -74,6 +75,33 @@ def moves(
     if cooperative and not moved and known < len(owner):
         return None, None
     return moved, fact.duration_ms - min(stood_from)
+
+
+def kept(fact: RebalanceCompleted) -> bool | None:
+    """Return whether consumers kept their partitions while they rejoined: their JoinGroup names
+    some as owned (KIP-429), whatever the name of the protocol. None if no member with partitions
+    rejoined, or its metadata is not that of a consumer.
+    """
+    if fact.protocol_type != CONSUMER:
+        return None
+    owning = [
+        _owns(data)
+        for member_id, data in fact.metadata.items()
+        if (before := _read([(member_id, fact.previous[member_id])])) is not None
+        and any(before[member_id].values())
+    ]
+    if None in owning or not owning:
+        return True if True in owning else None
+    return True in owning
+
+
+def _owns(metadata: bytes) -> bool | None:
+    if len(metadata) > METADATA_BYTES:
+        return None
+    try:
+        return any(each.partitions for each in decode_subscription(metadata).owned_partitions)
+    except DecodeError:
+        return None
 
 
 def _read(plan: Iterable[tuple[str, bytes]]) -> dict[str, Assigned] | None:

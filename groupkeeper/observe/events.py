@@ -34,7 +34,7 @@ from groupkeeper.coordinator.facts import (
     RequestRefused,
 )
 from groupkeeper.coordinator.records import offset_in
-from groupkeeper.observe.assigned import assigned_of, moves
+from groupkeeper.observe.assigned import assigned_of, kept, moves
 from groupkeeper.protocol.group_events import SHORTENED, Event
 
 REASON_BYTES: Final = 1024
@@ -141,6 +141,7 @@ def _started(fact: RebalanceStarted) -> _Fields:
 def _joined(fact: RebalanceJoined) -> _Fields:
     return {
         "leader": fact.leader,
+        "protocol_type": fact.protocol_type,
         "protocol": fact.protocol,
         "duration_ms": fact.duration_ms,
         "joined": [
@@ -171,6 +172,7 @@ def _completed(fact: RebalanceCompleted) -> _Fields:
         "assignment": assignment,
         "moved": moved,
         "unassigned_ms": unassigned_ms,
+        "kept": kept(fact),
     }
 
 

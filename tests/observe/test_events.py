@@ -18,10 +18,10 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.observe.assigned import READ_BYTES
 from groupkeeper.observe.events import REASON_BYTES, TEXT_BYTES, event_of, type_of
-from groupkeeper.protocol.embedded import Assignment, TopicPartition
+from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
 from groupkeeper.protocol.group_event_types import CAUSE, TYPES, WHO
 from groupkeeper.protocol.group_events import SHORTENED, CauseCode, Event, decode, encode
-from tests.support.codecs import encode_assignment
+from tests.support.codecs import encode_assignment, encode_subscription
 from tests.support.scene import RANGE_RR, SESSION, Scene, topics
 
 OF_THE_LOG = {"events_dropped", "coordinator_loaded", "coordinator_closed"}
@@ -174,6 +174,7 @@ def completed(
     protocol: str = "range",
     protocol_type: str = "consumer",
     arrivals: dict[str, int] | None = None,
+    metadata: dict[str, bytes] | None = None,
 ) -> dict[str, Any]:
     """The fields of a round of one second that ended with this plan."""
     fact = RebalanceCompleted(
@@ -186,6 +187,7 @@ def completed(
         assignments=[(member, None, data) for member, data in now.items()],
         previous=before,
         arrivals=arrivals or {},
+        metadata=metadata or {},
     )
     event = event_of(noted(fact))
     assert event is not None
@@ -240,18 +242,60 @@ def test_a_partition_stands_still_from_its_members_rejoin_on() -> None:
     assert completed(plan, gone, arrivals={"a": 600, "b": 0})["unassigned_ms"] == 1_000
 
 
-def test_with_a_cooperative_protocol_only_what_moves_stands_still() -> None:
+def owning(*partitions: int) -> bytes:
+    """Metadata of a consumer that names these partitions as owned."""
+    owned = [TopicPartition(topic="t", partitions=[*partitions])] if partitions else []
+    return encode_subscription(Subscription(version=1, topics=["t"], owned_partitions=owned))
+
+
+def test_if_members_keep_their_partitions_only_what_moves_stands_still() -> None:
     plan = {"a": assigned(t=[0]), "b": assigned(t=[1])}
-    kept = completed(plan, plan, protocol="cooperative-sticky")
-    assert (kept["moved"], kept["unassigned_ms"]) == (0, 0)
+    both = {"a": owning(0), "b": owning(1)}
+    kept = completed(plan, plan, protocol="stream", metadata=both)
+    assert (kept["moved"], kept["unassigned_ms"], kept["kept"]) == (0, 0, True)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "others", "kept"),
+    [
+        ({}, {}, None),
+        ({"a": owning()}, {"protocol": "cooperative-sticky"}, False),
+        ({"a": owning(), "b": owning(1)}, {}, True),
+        ({"idle": owning()}, {}, None),
+        ({"a": b"\0"}, {}, None),
+        ({"a": owning(*range(9_000))}, {}, None),
+        ({"a": owning(0)}, {"protocol_type": "connect"}, None),
+    ],
+)
+def test_members_that_name_partitions_as_owned_have_kept_them(
+    metadata: dict[str, bytes], others: dict[str, Any], kept: bool | None
+) -> None:
+    plan = {"a": assigned(t=[0]), "b": assigned(t=[1]), "idle": assigned(t=[])}
+    assert completed(plan, plan, metadata=metadata, **others)["kept"] is kept
+
+
+def test_what_members_of_a_rebalance_kept_is_stored_with_its_protocol_type() -> None:
+    scene = Scene()
+    plan = {"lea": assigned(t=[0]), "fred": assigned(t=[1])}
+    for owned in (owning(), owning(0)):
+        scene.join("lea", protocols={"range": owned})
+        scene.join("fred", protocols={"range": owned})
+        if scene.state == "PreparingRebalance":
+            scene.advance(scene.config.initial_rebalance_delay_ms * 2)
+        scene.sync("lea", plan)
+        scene.sync("fred")
+    joined = [event for event in told(scene) if event.type == "rebalance_joined"]
+    assert {event.fields["protocol_type"] for event in joined} == {"consumer"}
+    over = [event for event in told(scene) if event.type == "rebalance_completed"]
+    assert (over[0].fields["kept"], over[-1].fields["kept"]) == (None, True)
 
 
 def test_the_first_of_two_cooperative_plans_does_not_say_that_nothing_moved() -> None:
     before, first = {"a": assigned(t=[0, 1])}, {"a": assigned(t=[0]), "b": b""}
     second = {"a": assigned(t=[0]), "b": assigned(t=[1])}
-    assert completed(first, before, protocol="cooperative-sticky")["moved"] is None
-    assert completed(second, first, protocol="cooperative-sticky")["moved"] == 1
-    assert completed(first, before, protocol="range")["moved"] == 0
+    assert completed(first, before, metadata={"a": owning(0, 1)})["moved"] is None
+    assert completed(second, first, metadata={"a": owning(0)})["moved"] == 1
+    assert completed(first, before, metadata={"a": owning()})["moved"] == 0
 
 
 def test_of_a_huge_reset_the_first_partitions_are_named() -> None:

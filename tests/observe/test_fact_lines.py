@@ -160,7 +160,9 @@ def test_a_removal_says_who_was_removed_and_by_whom(lines: Lines) -> None:
 
 def test_who_was_waited_for_is_named_up_to_a_few(lines: Lines) -> None:
     missing = [(f"m{n}", None, True) for n in range(IDS_SHOWN + 1)]
-    joined = RebalanceJoined("g", 2, "C", 9, "m", "range", 1, 60_000, [], missing, "timeout")
+    joined = RebalanceJoined(
+        "g", 2, "C", 9, "m", "consumer", "range", 1, 60_000, [], missing, "timeout"
+    )
     found = line_of(joined, lines)
     assert (found["event"], found["waited_ms"]) == ("members did not rejoin", 60_000)
     assert (found["count"], found["missing"]) == (6, "m0, m1, m2, m3, m4, ...")
@@ -188,7 +190,7 @@ def test_what_happens_all_the_time_is_no_line(lines: Lines) -> None:
         OffsetsCommitted(*AT, 20, "m", None, [], Caller(9)),
         OffsetsRemoved(*AT, 20, "expired", {"t": [0]}, None),
         OffsetsReset(*AT, ADMIN, "t", [(0, None, b"")], 1),
-        RebalanceJoined("g", 1, "C", 9, "m", "range", 2, 5, [], [], "all_joined"),
+        RebalanceJoined("g", 1, "C", 9, "m", "consumer", "range", 2, 5, [], [], "all_joined"),
         GroupsLoaded("", 0, "", 0, 1, 2, 3, 4),
     ):
         write_line(Origin(7, 1), NotedFact(0, 1_000, 1_700_000_000_000, False, fact))

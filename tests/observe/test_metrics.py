@@ -139,6 +139,7 @@ def test_the_two_phases_of_a_rebalance_are_timed_in_seconds() -> None:
         facts.RebalanceJoined(
             **GROUP,
             leader="m",
+            protocol_type="consumer",
             protocol="range",
             members=2,
             duration_ms=1500,
