@@ -1,64 +1,57 @@
-"""Advice after a round: which setting to change, and to which value, computed from the evidence.
+"""Advice after a round: what to look for or to change, from the evidence.
 
-`ADVICE` has a function for each cause code, and for each likely reason behind a cause. The general
-advice without numbers is in `protocol.group_event_words`.
+`ADVICE` has a function for each cause code, and for each likely reason behind a cause. A setting is
+named only if the `gate` admits it. The general advice without numbers is in
+`protocol.group_event_words`.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import Round
-from groupkeeper.why.sessions import (
-    SESSION_TIMEOUT_MS,
-    after_outage,
-    keep_place,
-    outlast_pause,
-    outlasted_ms,
-    session_above,
-    session_expired,
-    session_setting,
-    shorter_session,
-    usual_session,
-)
-from groupkeeper.why.texts import above, count, hosts_text, name_of, person, setting, span
+from groupkeeper.history.unread import keeps_partitions
+from groupkeeper.why import absences
+from groupkeeper.why.absences import PROCESS_LESS, proposed
+from groupkeeper.why.client_settings import LARGEST_GROUP, LARGEST_RECORD, STRATEGY, lacking
+from groupkeeper.why.gate import Audience, Change, judge
+from groupkeeper.why.proposals import PROMPT_MS, incremental, smaller_batches
+from groupkeeper.why.sessions import late_expiries, outlasted_ms
+from groupkeeper.why.texts import count, hosts_text, joined_text, name_of, span
 
-# Defaults of Kafka's Java consumer; most are also those of other clients.
-MAX_POLL_INTERVAL_MS: Final = 300_000
-MAX_POLL_RECORDS: Final = 500
-METADATA_MAX_AGE_MS: Final = 300_000
-# Defaults of the coordinator.
-INITIAL_DELAY_MS: Final = 3_000
 MESSAGE_MAX_BYTES: Final = 1_048_588
-
-HEARTBEAT_INTERVAL_MS: Final = 3_000
-PROMPT_MS: Final = 5_000
-"""Time within which a polling member rejoins after its heartbeat reports the rebalance."""
+"""Default of the coordinator."""
 LATE_MS: Final = 2 * PROMPT_MS
 """Rejoin time from which the advice mentions the last member."""
 TOGETHER_MS: Final = 60_000
 """Members that join an empty group within this time were probably started together."""
 _AFTER_OUTAGE: Final = frozenset({"session_expired", "member_joined", "static_member_joined"})
 """Causes of rounds after clients gave up their memberships during an outage of the coordinator."""
+_JOINS: Final = _AFTER_OUTAGE - {"session_expired"}
+NOTHING_WRONG: Final = "Nothing is wrong; no setting avoids it."
+STALLED: Final = (
+    "Find what stopped the coordinator, its disk or its machine; no setting of the consumers is "
+    "wrong."
+)
 
 
 def advice(current: Round) -> str:
-    """Return one or two sentences about the cause, and about members that delayed the round."""
-    code = (current.cause or {}).get("code")
+    """Return one or a few sentences about the cause, and about members that delayed the round."""
+    code, likely = (current.cause or {}).get("code"), (current.cause or {}).get("likely")
+    if likely == "coordinator_stalled" or (code in _JOINS and late_expiries(current)):
+        return STALLED
     for each in current.removed:
         if current.missing and each.get("cause", {}).get("code") == "join_timeout":
             return _of_missing(current, each)
     if code in _AFTER_OUTAGE and outlasted_ms(current) is not None:
-        return after_outage(current)
-    return " ".join(filter(None, (_of_cause(current), _of_lateness(current))))
+        return absences.after_outage(current)
+    return joined_text(_of_cause(current), _of_lateness(current))
 
 
 def _of_missing(current: Round, removed: Part) -> str:
     """Advise about a member that the others waited for, which matters more than the cause."""
-    about = Round(current.group, current.epoch, current.round, current.generation)
-    about.cause, about.returned_ms = removed["cause"], current.returned_ms
-    about.limits, about.outage = current.limits, current.outage
-    text = _of_cause(about)
+    text = _of_cause(replace(current, cause=removed["cause"]))
     return f"About {name_of(removed['who'])}: {text[0].lower()}{text[1:]}"
 
 
@@ -80,16 +73,16 @@ def _of_lateness(current: Round) -> str:
     code = (current.cause or {}).get("code")
     if current.from_state == "Empty" and code in ("member_joined", "static_member_joined"):
         return ""  # group.initial.rebalance.delay.ms, not a late member
-    return late_for_polls(last["after_ms"])
+    return late_for_polls(Audience.of(current), last["after_ms"])
 
 
-def late_for_polls(after_ms: int) -> str:
+def late_for_polls(audience: Audience, after_ms: int) -> str:
     """Advise about a member that the others waited for in the join phase."""
-    records = max(1, MAX_POLL_RECORDS * PROMPT_MS // after_ms)
-    return (
-        f"The last member came back to poll after {span(after_ms)}: where max.poll.records "
-        f"is {MAX_POLL_RECORDS}, {setting('max.poll.records', records)} brings that to about "
-        f"{span(PROMPT_MS)}."
+    verdict = judge(smaller_batches(after_ms), audience)
+    return joined_text(
+        f"The last member rejoined after {span(after_ms)}: its application probably came back to "
+        "poll late.",
+        verdict.text if verdict.passes else PROCESS_LESS,
     )
 
 
@@ -102,212 +95,95 @@ def _member_joined(current: Round, evidence: Part) -> str:
             "It was not restarted: its application unsubscribed and subscribed again. "
             "Consumer.assign and pause need no rebalance."
         )
-    if current.away_ms is not None and current.away_connection == "open":
-        return f"It was paused or cut off for {span(current.away_ms)}: " + outlast_pause(
-            current, current.away_ms
-        )
     if current.away_ms is not None:
-        return (
-            f"It was away for {span(current.away_ms)}: {keep_place(current, current.away_ms)}, "
-            "and such a restart needs no rebalance."
-        )
+        return absences.member_joined_again(current, current.away_ms)
     since = current.repeats_since_ms or 0
     if current.repeats > 1 and current.repeats_from == "Empty" and since <= TOGETHER_MS // 2:
-        delay = setting("group.initial.rebalance.delay.ms", above(since))
         return (
             f"It is rebalance {current.repeats} in a row for a new member, {span(since)} after "
-            f"the group was empty: {delay} of the coordinator makes them one."
+            "the group was empty. Nothing is wrong if members were started one by one."
         )
     if current.from_state == "Empty":
         spread = current.last["after_ms"] if current.last else 0
-        if not spread:
-            return (
-                "Nothing is wrong: the group was empty. For members that start together, "
-                f"{setting('group.initial.rebalance.delay.ms', INITIAL_DELAY_MS)} of the "
-                "coordinator, its default, makes one rebalance."
-            )
-        return (
-            "Nothing is wrong: a group that was empty waits for more members. The last one came "
-            f"after {span(spread)}: {setting('group.initial.rebalance.delay.ms', above(spread))} "
-            "of the coordinator is enough for them."
-        )
+        last = f"; the last one came after {span(spread)}" if spread else ""
+        return f"Nothing is wrong: a group that was empty waits for more members{last}."
     rounds = "it costs a rebalance"
     if current.repeats > 1:
         rounds = f"this is number {current.repeats} in a row, within {span(since)}"
-    text = f"Nothing is wrong if a member was added: {rounds}. Those that start within one "
-    text += f"{setting('heartbeat.interval.ms', HEARTBEAT_INTERVAL_MS)} share it"
-    if "cooperative" in (current.protocol or "") or not current.moved or not current.partitions:
-        return f"{text}."
-    return (
-        f"{text}; with partition.assignment.strategy=cooperative-sticky for all members only "
-        f"partitions that move stand still, here {current.moved} of {current.partitions}."
-    )
-
-
-def _static_member_joined(current: Round, evidence: Part) -> str:
-    if current.away_ms is not None:
-        return (
-            f"Its place was given up before it came back after {span(current.away_ms)}: "
-            f"{keep_place(current, current.away_ms)}, and such a restart needs no rebalance."
-        )
-    return (
-        "Nothing is wrong at its first start; from now on a restart within session.timeout.ms "
-        f"({SESSION_TIMEOUT_MS} unless set) needs no rebalance."
+    text = f"Nothing is wrong if a member was added: {rounds}."
+    if keeps_partitions(current) or not current.moved or not current.partitions:
+        return text
+    verdict = judge(incremental(current), Audience.of(current))
+    if not verdict.passes:
+        return text
+    return joined_text(
+        text,
+        f"All partitions stood still, and {current.moved} of {current.partitions} moved.",
+        verdict.text,
     )
 
 
 def _returned_changed(current: Round, evidence: Part) -> str:
+    about = Audience.of(current)
+    if lacking(STRATEGY, about.protocol_type, about.protocol):
+        return "Members run different versions or configurations: the client's log says which."
     return (
-        "Set the same partition.assignment.strategy for all members"
+        f"All members need the same {STRATEGY}"
         + (f" (the group now has {current.protocol})" if current.protocol else "")
-        + "; while strategies are exchanged, roll the members 1 by 1."
+        + "; while assignors are exchanged, members are rolled twice: first with both in the list."
     )
 
 
 def _returned_unready(current: Round, evidence: Part) -> str:
-    away = max([0, *(each.get("away_ms") or 0 for each in current.replaced)])
-    return (
-        "Restart members one after the other, each when the group is Stable again; "
-        f"{session_setting(current, session_above(away or SESSION_TIMEOUT_MS))} keeps their "
-        "places meanwhile."
-    )
+    return "Restart members one after the other, each when the group is Stable again."
 
 
 def _refreshed(current: Round, evidence: Part) -> str:
     start = "Nothing is wrong if topics or partitions were added or the application changed"
     if current.repeats == 1:
-        return (
-            f"{start}; clients look for them every metadata.max.age.ms ({METADATA_MAX_AGE_MS} "
-            "unless set)."
-        )
+        return f"{start}."
     since = current.repeats_since_ms or 0
-    each = above(max(METADATA_MAX_AGE_MS, since // current.repeats), 2)
     return (
         f"{start}; this is number {current.repeats} of its kind in a row, within {span(since)}: "
-        "look for topics that come and go under a pattern, or set "
-        f"{setting('metadata.max.age.ms', each)}."
+        "look for topics that come and go under a pattern."
     )
 
 
-def _member_rejoined(current: Round, evidence: Part) -> str:
+def _rejoined(current: Round, evidence: Part) -> str:
+    return "The client's own log says why it rejoined."
+
+
+def _partitions_revoked(current: Round, evidence: Part) -> str:
     revoked = evidence.get("revoked")
     amount = len(revoked) if isinstance(revoked, list | dict) else number(evidence, "revoked")
-    what = "the partitions" if amount is None else count(amount, "partition")
+    what = count(amount, "partition") if amount else "partitions"
     return (
-        f"Nothing is wrong: only {what} that moved stood still. With a group.instance.id and "
-        f"{usual_session(current)} restarts need neither rebalance."
-    )
-
-
-def _member_left(current: Round, evidence: Part) -> str:
-    if current.returned_ms is not None:
-        poll = "" if (current.cause or {}).get("likely") else _perhaps_polled_late()
-        return (
-            f"It came back after {span(current.returned_ms)}: "
-            f"{keep_place(current, current.returned_ms)}, and such a restart "
-            f"needs no rebalance.{poll}"
-        )
-    known = current.session_timeout_ms
-    session = setting("session.timeout.ms", known) if known else usual_session(current)
-    return (
-        "Nothing is wrong if it was meant to stop. If it is a restart, give each member a "
-        f"group.instance.id: one within {session} needs no rebalance."
-    )
-
-
-def _perhaps_polled_late() -> str:
-    """Mention late polls: librdkafka and others send LeaveGroup without a reason for them."""
-    return (
-        " If it was not restarted, its log says whether its application called poll too late "
-        f"(max.poll.interval.ms, {MAX_POLL_INTERVAL_MS} unless set)."
-    )
-
-
-def _max_poll_exceeded(current: Round, evidence: Part) -> str:
-    allowed = number(evidence, "rebalance_timeout_ms")
-    idle = number(evidence, "idle_ms") or 0
-    if allowed is None:
-        known = f"{MAX_POLL_INTERVAL_MS} unless set"
-        allowed = MAX_POLL_INTERVAL_MS
-    else:
-        known = f"{allowed} for this member"
-    longest = max(allowed, idle, current.returned_ms or 0)
-    was_closed = idle and not evidence.get("same_connection")
-    batch = "If it was not closed, a" if was_closed else "A"
-    return (
-        f"{batch} batch took longer than max.poll.interval.ms ({known}): set "
-        f"{setting('max.poll.interval.ms', above(longest, 1.5))}, or where max.poll.records is "
-        f"{MAX_POLL_RECORDS}, {setting('max.poll.records', MAX_POLL_RECORDS // 2)}."
-    )
-
-
-def _removed_by_admin(current: Round, evidence: Part) -> str:
-    remover = person((current.cause or {}).get("who"))
-    wait = current.returned_ms
-    is_static = all(each["who"].get("instance") for each in current.removed)
-    place = "" if current.removed and is_static else "a group.instance.id and "
-    return (
-        f"Ask those who run {remover}. "
-        + ("It came back after " + span(wait) + ": a" if wait is not None else "A")
-        + f" member that is only restarted needs no removal with {place}"
-        f"{session_setting(current, session_above(wait)) if wait else usual_session(current)}."
-    )
-
-
-def _join_timeout(current: Round, evidence: Part) -> str:
-    allowed = number(evidence, "rebalance_timeout_ms") or number(evidence, "waited_ms")
-    allowed = allowed or current.deadline_ms or MAX_POLL_INTERVAL_MS
-    return (
-        "Find what ended or paused the process. A session that ends before the rebalance timeout "
-        f"({span(allowed)}) removes such a member sooner: set "
-        f"{shorter_session(current, allowed)}."
-    )
-
-
-def _slow_member(current: Round, evidence: Part) -> str:
-    allowed = number(evidence, "rebalance_timeout_ms") or current.deadline_ms
-    allowed = allowed or MAX_POLL_INTERVAL_MS
-    longest = max(allowed, current.returned_ms or 0)
-    return (
-        "Its heartbeats came, but its application did not come back to poll within "
-        f"{span(allowed)}: set {setting('max.poll.interval.ms', above(longest, 1.5))}, or where "
-        f"max.poll.records is {MAX_POLL_RECORDS}, "
-        f"{setting('max.poll.records', MAX_POLL_RECORDS // 2)}."
+        "Nothing is wrong: members that keep their partitions need a second rebalance to give "
+        f"{what} to others."
     )
 
 
 def _sync_timeout(current: Round, evidence: Part) -> str:
-    allowed = number(evidence, "rebalance_timeout_ms") or MAX_POLL_INTERVAL_MS
-    return (
-        "Find what stopped the process between joining and its assignment; if the leader needs so "
-        f"long to assign, set {setting('max.poll.interval.ms', above(allowed, 1.5))}, which is the "
-        "rebalance timeout."
-    )
+    return "Find what stopped the process between joining and its assignment."
 
 
 def _pending_expired(current: Round, evidence: Part) -> str:
-    session = number(evidence, "session_timeout_ms") or SESSION_TIMEOUT_MS
     return (
-        "Find out whether the client ended in its first seconds, or cannot reach the coordinator. "
-        f"The others waited for it: {shorter_session(current, session)} "
-        "lets them wait half as long."
+        "Find out whether the client ended in its first seconds, or cannot reach the coordinator."
     )
 
 
 def _group_shrunk(current: Round, evidence: Part) -> str:
     wanted = current.members or (number(evidence, "limit") or 0) + 1
-    return (
-        f"Set {setting('group.max.size', wanted)} of the coordinator, or run no more than "
-        f"{count(number(evidence, 'limit') or wanted - 1, 'member')}."
-    )
+    text = proposed(current, Change(((LARGEST_GROUP, wanted),))).removesuffix(".")
+    most = number(evidence, "limit") or wanted - 1
+    return f"{text}, or run no more than {count(most, 'member')}."
 
 
 def _assignment_lost(current: Round, evidence: Part) -> str:
     limit = number(evidence, "limit") or MESSAGE_MAX_BYTES
-    return (
-        f"Set {setting('message.max.bytes', 2 * limit)} of the coordinator, or split the group in "
-        "2: the leader's assignments are too large to be stored."
-    )
+    text = proposed(current, Change(((LARGEST_RECORD, 2 * limit),))).removesuffix(".")
+    return f"{text}, or split the group in 2: the leader's assignments are too large to be stored."
 
 
 def _duel(current: Round, evidence: Part) -> str:
@@ -321,17 +197,8 @@ def _duel(current: Round, evidence: Part) -> str:
     )
 
 
-def _rolling_restart(current: Round, evidence: Part) -> str:
-    times, within = number(evidence, "instances") or 2, number(evidence, "within_ms") or 0
-    each = current.returned_ms or current.away_ms or within // max(1, times - 1)
-    return (
-        f"{times} members were restarted within {span(within)}: "
-        f"{keep_place(current, max(each, 1))}, and such restarts need no rebalance."
-    )
-
-
 def _no_setting(current: Round, evidence: Part) -> str:
-    return "Nothing is wrong; no setting avoids it."
+    return NOTHING_WRONG
 
 
 def _of_itself(current: Round, evidence: Part) -> str:
@@ -342,10 +209,10 @@ def _of_client(current: Round, evidence: Part) -> str:
     return "Nothing is wrong if it was meant: the client's own log says what changed."
 
 
-def _stalled(current: Round, evidence: Part) -> str:
+def _probing(current: Round, evidence: Part) -> str:
     return (
-        "Find what stopped the coordinator, its disk or its machine; no setting of the consumers is"
-        " wrong."
+        "Nothing is wrong: Kafka Streams probes until its tasks are where they should be "
+        "(probing.rebalance.interval.ms)."
     )
 
 
@@ -358,18 +225,18 @@ def _taken_over(current: Round, evidence: Part) -> str:
 
 ADVICE: Final[Mapping[str, Callable[[Round, Part], str]]] = {
     "member_joined": _member_joined,
-    "static_member_joined": _static_member_joined,
+    "static_member_joined": absences.static_member_joined,
     "static_member_returned_changed": _returned_changed,
     "static_member_returned_unready": _returned_unready,
     "subscription_changed": _refreshed,
-    "leader_rejoined": _refreshed,
-    "member_rejoined": _member_rejoined,
-    "member_left": _member_left,
-    "member_removed_by_admin": _removed_by_admin,
-    "session_expired": session_expired,
-    "session_expired/crash_or_network": session_expired,
-    "join_timeout": _join_timeout,
-    "join_timeout/crash_or_network": _join_timeout,
+    "leader_rejoined": _rejoined,
+    "member_rejoined": _rejoined,
+    "member_left": absences.member_left,
+    "member_removed_by_admin": absences.removed_by_admin,
+    "session_expired": absences.session_expired,
+    "session_expired/crash_or_network": absences.session_expired,
+    "join_timeout": absences.join_timeout,
+    "join_timeout/crash_or_network": absences.join_timeout,
     "sync_timeout": _sync_timeout,
     "sync_timeout/crash_or_network": _sync_timeout,
     "sync_timeout/slow_member": _sync_timeout,
@@ -380,18 +247,18 @@ ADVICE: Final[Mapping[str, Callable[[Round, Part], str]]] = {
     "rejoined_after_load": _of_itself,
     "operator": _no_setting,
     "policy": _no_setting,
-    "max_poll_exceeded": _max_poll_exceeded,
-    "member_left/shutdown": _member_left,
-    "crash_or_network": session_expired,
-    "slow_member": _slow_member,
-    "coordinator_stalled": _stalled,
+    "max_poll_exceeded": absences.max_poll_exceeded,
+    "member_left/shutdown": absences.member_left,
+    "crash_or_network": absences.session_expired,
+    "slow_member": absences.slow_member,
+    "coordinator_stalled": lambda current, evidence: STALLED,
     "partitions_changed": _refreshed,
     "rebalance_enforced": _of_client,
-    "probing_rebalance": _of_client,
-    "partitions_revoked": _member_rejoined,
+    "probing_rebalance": _probing,
+    "partitions_revoked": _partitions_revoked,
     "config_changed": _of_client,
     "taken_over": _taken_over,
     "duel": _duel,
-    "rolling_restart": _rolling_restart,
+    "rolling_restart": absences.rolling_restart,
 }
 """Functions by "code/likely", likely reason, or cause code; looked up in this order."""

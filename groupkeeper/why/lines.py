@@ -45,8 +45,15 @@ def _replaced(fields: Part) -> str:
     away = fields.get("away_ms")
     after = f" after {span(away)}" if away is not None else ""
     old = short_id(fields.get("old_member") or "")
-    text = f"{person(fields.get('who'))} restarted{after} and took the place of {old}, {how}"
-    return text + _guess(fields)
+    who, evidence = person(fields.get("who")), fields.get("evidence") or {}
+    if evidence.get("old_connection") == "open" or fields.get("likely") == "taken_over":
+        where = f" on {str(evidence['old_host']).lstrip('/')}" if evidence.get("old_host") else ""
+        heard = f" and which had been heard from {span(away)} before" if away is not None else ""
+        return (
+            f"{who}, which is another client, took the place of {old}{where}, whose connection was "
+            f"still open{heard}, {how}{_guess(fields)}"
+        )
+    return f"{who} restarted{after} and took the place of {old}, {how}{_guess(fields)}"
 
 
 def _guess(fields: Part) -> str:
@@ -57,7 +64,7 @@ def _guess(fields: Part) -> str:
             "give each client its own, 2 ids for 2 clients"
         )
     if fields.get("likely") == "rolling_restart":
-        return "; members are being restarted one after the other"
+        return "; members are probably being restarted one after the other"
     return ""
 
 

@@ -126,6 +126,11 @@ def some_of(texts: Iterable[str], most: int = NAMED, number: int = 0) -> str:
     return named if more <= 0 else f"{named} and {more} more"
 
 
+def joined_text(*sentences: str) -> str:
+    """Join sentences with spaces; empty ones are left out."""
+    return " ".join(filter(None, sentences))
+
+
 def partitions_text(partitions: Part) -> str:
     """Return topics with their partitions: orders 0-3, payments 7."""
     return some_of(f"{topic} {ranges(some)}" for topic, some in sorted(partitions.items()))

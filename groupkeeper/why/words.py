@@ -8,24 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from groupkeeper.history.fields import Part, number
-from groupkeeper.history.rounds import (
-    COMPLETED,
-    EMPTIED,
-    LOST,
-    SUPERSEDED,
-    UNDER_WAY,
-    Outage,
-    Round,
-)
+from groupkeeper.history.rounds import COMPLETED, EMPTIED, UNDER_WAY, Outage, Round
 from groupkeeper.protocol.group_event_words import CODES
 from groupkeeper.why.advice import advice
-from groupkeeper.why.sessions import outlasted_ms, stalled_ms, unheard
-from groupkeeper.why.texts import count, name_of, person, short_id, some_of, span, time_text
-
-LATE_MS: Final = 1_000
-"""Delay from which the last member to join is named."""
-LEADER_MS: Final = 1_000
-"""Assignment time from which the leader is named."""
+from groupkeeper.why.outcomes import late_text, leader_text, moved_text, outcome_text
+from groupkeeper.why.sessions import late_expiries, outlasted_ms, stalled_ms, unheard
+from groupkeeper.why.texts import count, name_of, person, some_of, span, time_text
 
 
 def headline(current: Round) -> str:
@@ -47,10 +35,11 @@ def paragraph(current: Round) -> str:
         _stalled(current.cause or {}),
         _more_causes(current),
         _outage(current),
-        _late(current),
-        _leader(current),
-        _outcome(current),
-        _moved(current),
+        _late_expiries(current),
+        late_text(current),
+        leader_text(current),
+        outcome_text(current),
+        moved_text(current),
     ]
     if current.outcome != UNDER_WAY:
         sentences.append(advice(current))
@@ -106,16 +95,25 @@ def _again(current: Round) -> str:
     return f" A client of this name was lost {span(current.away_ms)} before."
 
 
-def _returned_unready(cause: Part, evidence: Part, current: Round) -> str:
+def _returned(cause: Part, evidence: Part, current: Round) -> str:
+    how = "restarted"
+    if cause.get("likely") == "taken_over":
+        how = "probably is another client, and took the place of one that still ran,"
+    if cause["code"] == "static_member_returned_changed":
+        return f"{_who(cause)} {how} with protocols or topics that change the group's."
     was = f" ({current.from_state})" if current.from_state else ""
-    return f"{_who(cause)} restarted while the group was rebalancing{was}."
+    return f"{_who(cause)} {how} while the group was rebalancing{was}."
 
 
 def _member_rejoined(cause: Part, evidence: Part, current: Round) -> str:
     revoked = evidence.get("revoked")
     amount = len(revoked) if isinstance(revoked, list | dict) else number(evidence, "revoked")
-    gave = f"after it gave up {count(amount, 'partition')}" if amount else "with other user data"
-    return f"{_who(cause)} rejoined {gave}: the second rebalance of a cooperative assignor."
+    text = f"{_who(cause)} rejoined with the same topics and other user data"
+    if not amount:
+        return f"{text}."
+    guess = cause.get("likely") == "partitions_revoked"
+    why = ": probably the second rebalance of an incremental assignor" if guess else ""
+    return f"{text}, after it gave up {count(amount, 'partition')}{why}."
 
 
 def _member_left(cause: Part, evidence: Part, current: Round) -> str:
@@ -124,7 +122,7 @@ def _member_left(cause: Part, evidence: Part, current: Round) -> str:
     how = {
         "shutdown": ": it was closed or unsubscribed",
         "max_poll_exceeded": f": its application {probably}did not call poll in time",
-        "rolling_restart": ": members are being restarted one after the other",
+        "rolling_restart": ": members are probably being restarted one after the other",
     }.get(cause.get("likely") or "", "")
     since = f", {span(idle)} after its last commit" if idle else ""
     return f"{_who(cause)} left{how}{since}."
@@ -212,8 +210,11 @@ def _beats(evidence: Part) -> str:
 def _connection(evidence: Part) -> str:
     known = evidence.get("connection")
     return {
-        "open": " Its connection was still open: the process stood still, or its network was cut.",
-        "closed": " Its connection was closed: the process ended, or was cut off.",
+        "open": (
+            " Its connection was still open: probably the process stood still, or its network was"
+            " cut."
+        ),
+        "closed": " Its connection was closed: probably the process ended, or was cut off.",
     }.get(known if isinstance(known, str) else "", "")
 
 
@@ -243,10 +244,8 @@ def _operator(cause: Part, evidence: Part, current: Round) -> str:
 _TRIGGERS: Final[Mapping[str, str | Callable[[Part, Part, Round], str]]] = {
     "member_joined": _member_joined,
     "static_member_joined": _static_joined,
-    "static_member_returned_changed": (
-        "{who} restarted with protocols or topics that change the group's."
-    ),
-    "static_member_returned_unready": _returned_unready,
+    "static_member_returned_changed": _returned,
+    "static_member_returned_unready": _returned,
     "subscription_changed": "{who} rejoined with other topics or protocols.",
     "leader_rejoined": "The leader {who} rejoined unchanged.",
     "member_rejoined": _member_rejoined,
@@ -306,85 +305,12 @@ def _outage(current: Round) -> str:
     return f"{text[0].upper()}{text[1:]} before the load, and {lost} did not come back."
 
 
-def _late(current: Round) -> str:
-    texts = []
-    missing = [name_of(each.get("who") or each) for each in current.missing]
-    if missing:
-        kept = [each for each in current.missing if not each.get("removed")]
-        fate = "; its place is kept" if kept and len(missing) == 1 else ""
-        fate = "; static ones keep their places" if kept and len(missing) > 1 else fate
-        after = f" after {span(current.join_ms)}" if current.join_ms is not None else ""
-        texts.append(f"{some_of(missing)} had not rejoined{after}{fate}.")
-    last = current.last
-    if last and len(current.joined) > 1 and last["after_ms"] >= LATE_MS:
-        by = (current.cause or {}).get("who") or {}
-        known = by.get("member") == last["member"]
-        who = name_of(by) if known else person(last.get("who") or last)
-        text = f"Last to join was {who}, {span(last['after_ms'])} after"
-        before = sorted(each["after_ms"] for each in current.joined)[-2]
-        gap = last["after_ms"] - before
-        behind = f", {span(gap)} behind the one before." if gap >= LATE_MS else "."
-        texts.append(f"{text} the start{behind}")
-    return " ".join(texts)
-
-
-def _leader(current: Round) -> str:
-    if current.leader_ms is None or current.leader_ms < LEADER_MS:
+def _late_expiries(current: Round) -> str:
+    """Describe sessions that ended late, beside another cause: the coordinator stood still."""
+    late, first = late_expiries(current), (current.cause or {}).get("code")
+    if not late or first == "session_expired" or _stalled(current.cause or {}):
         return ""
-    who = short_id(current.leader or "")
-    return f"The leader{' ' + who if who else ''} took {span(current.leader_ms)} to assign."
-
-
-def _outcome(current: Round) -> str:
-    still = current.standstill_ms
-    for_ms = f" after {span(still)}" if still else ""
-    match current.outcome:
-        case outcome if outcome == UNDER_WAY:
-            return "It is still in progress."
-        case outcome if outcome == EMPTIED:
-            return f"No member was left{for_ms}: the group is empty."
-        case outcome if outcome == SUPERSEDED:
-            return f"Another rebalance began{for_ms}, before this one had assignments."
-        case outcome if outcome == LOST:
-            return "The coordinator closed or moved before the rebalance completed."
-    assert current.outcome == COMPLETED
-    return _standstill(current)
-
-
-def _standstill(current: Round) -> str:
-    if current.standstill_ms is None:
-        return ""
-    still = span(current.standstill_ms)
-    if current.from_state == "Empty":
-        return f"Consumption began after {still}."
-    if "cooperative" in (current.protocol or ""):
-        took = span(current.duration_ms or 0)
-        text = f"The rebalance took {took}; partitions that stayed were consumed meanwhile."
-    elif not current.standstill_ms:
-        text = "Consumption stood still for less than 1 ms."
-    else:
-        text = f"Consumption stood still for {'up to ' if current.unassigned_ms else ''}{still}."
-    silent = number((current.cause or {}).get("evidence") or {}, "silent_ms")
-    if silent and current.removed:
-        text += f" The partitions of {name_of(current.removed[0]['who'])} were not consumed for "
-        text += f"{span(silent + current.standstill_ms)}."
-    return text
-
-
-def _moved(current: Round) -> str:
-    if current.outcome != COMPLETED:
-        return ""
-    if current.moved is None or current.from_state == "Empty":
-        return _assigned(current)
-    if current.partitions is None:
-        return f"{count(current.moved, 'partition')} moved."
-    return f"{current.moved} of {count(current.partitions, 'partition')} moved."
-
-
-def _assigned(current: Round) -> str:
-    if current.partitions is None or current.assignment is None:
-        return ""
-    owners = sum(any((each.get("partitions") or {}).values()) for each in current.assignment)
-    of = f"{owners} of " if owners < len(current.assignment) else ""
-    members = count(len(current.assignment), "member")
-    return f"{count(current.partitions, 'partition')} went to {of}{members}."
+    return (
+        f"The coordinator noticed the end of {count(len(late), 'session')} up to "
+        f"{span(max(late))} late: it or its machine stood still."
+    )

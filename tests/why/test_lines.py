@@ -51,8 +51,8 @@ LINES = {
         },
         (
             "pod-3 (member m2, client billing, on 10.0.0.7) restarted after 4.0 s and took "
-            "the place of m1, without a rebalance; members are being restarted one after the "
-            "other"
+            "the place of m1, without a rebalance; members are probably being restarted one "
+            "after the other"
         ),
     ),
     "member_removed": (

@@ -1,6 +1,7 @@
 """The parts of a finding: its sentence, its setting, and the merging of findings about one group.
 
-The setting to change is the advice of `groupkeeper why` for a rebalance with the same cause.
+The setting to change is the advice of `groupkeeper why` for a rebalance with the same cause, as far
+as its gate admits one: rows with `unread_ms` and `absent_ms` have the cost that it needs.
 Recurrences are merged into one finding, and all findings of a group propose one session timeout.
 """
 
@@ -13,10 +14,14 @@ from typing import Any, Final
 
 from groupkeeper.analytics.schemas import LOG
 from groupkeeper.history.rounds import Round
+from groupkeeper.history.unread import CONSUMER, Incident
 from groupkeeper.protocol.group_event_words import CODES, LIKELY, Word
 from groupkeeper.why.advice import advice
+from groupkeeper.why.client_settings import INSTANCE, SESSION
+from groupkeeper.why.gate import Audience, Change, Cost, judge
+from groupkeeper.why.proposals import EACH
 from groupkeeper.why.sessions import SESSION_TIMEOUT_MS
-from groupkeeper.why.texts import printable, setting, settings_in, short_id, some_of, span
+from groupkeeper.why.texts import printable, settings_in, short_id, some_of, span
 
 # Any: the values of a row have the types of its answer.
 AnswerRow = dict[str, Any]
@@ -65,8 +70,7 @@ def name_of(row: AnswerRow) -> str | None:
 
 LONGEST: Final = 60
 """Longer names are cut."""
-STATIC: Final = "group.instance.id"
-_OF_EACH: Final = "one for each member"
+STATIC: Final = INSTANCE
 SOMEBODY: Final = "a client"
 UNKNOWN: Final = "did something that the log does not show"
 UNEXPLAINED: Final = "for a reason that the log does not show"
@@ -137,11 +141,13 @@ def advise(cause: object, likely: object, row: AnswerRow) -> str:
     only applies to a single rebalance.
     """
     text = _ALL_RIGHT.sub("", _advice(cause, likely, row))
+    if text.startswith("Nothing is wrong"):
+        return "The logs of the clients say more."
     text = f"{text[0].upper()}{text[1:]}"
     return f"Members{text.removeprefix('Those')}" if text.startswith("Those ") else text
 
 
-_ALL_RIGHT: Final = re.compile(r"^Nothing is wrong.*?[;.] ")
+_ALL_RIGHT: Final = re.compile(r"^Nothing is wrong.*?[;:.] ")
 
 
 def _advice(cause: object, likely: object, row: AnswerRow) -> str:
@@ -156,18 +162,35 @@ def _advice(cause: object, likely: object, row: AnswerRow) -> str:
     evidence |= {"instances": row.get("clients"), "within_ms": row["until"] - row["from"]}
     known = ("member", "instance", "client_id", "host")
     client = {name: printable(row[name]) for name in known if row.get(name)}
-    about = Round(str(row["group"]), 0, 0, 0, from_state="Stable")
+    about = round_of(row)
     about.cause = {"code": cause, "likely": likely, "who": client, "evidence": evidence}
-    about.session_timeout_ms = row.get("session_timeout_ms")
     about.away_ms = about.returned_ms = row.get("away_ms")
     is_same = row.get("rounds") == row.get("cause_rounds")
     about.repeats = row.get("rounds") or 1 if is_same else 1  # in a row
     about.repeats_since_ms = row["until"] - row["from"]
     text = advice(about)
     if row.get("source") == LOG:  # measured from the last commit, not the last request
-        for words in ("was away for ", "came back after "):
+        for words in ("was away for ", "came back after ", "was back "):
             text = text.replace(words, f"{words}at most ")
     return text
+
+
+def round_of(row: AnswerRow) -> Round:
+    """Return a round with the timeouts, the client and the cost of a row, for the gate. Partitions
+    without an owner are known of consumers only.
+    """
+    about = Round(str(row["group"]), 0, 0, 0, from_state="Stable")
+    knows_partitions = row.get("unowned_ms") is not None or row.get("partitions") is not None
+    about.protocol_type = row.get("protocol_type") or (CONSUMER if knows_partitions else None)
+    about.protocol = row.get("protocol")
+    name, _, version = str(row.get("software") or "").rpartition(" ")
+    if name:
+        about.clients = [{"software": {"name": name, "version": version}}]
+    about.session_timeout_ms = row.get("session_timeout_ms")
+    about.rebalance_timeout_ms = row.get("rebalance_timeout_ms")
+    if row.get("unread_ms") is not None and row.get("absent_ms") is not None:
+        about.incident = Incident(row["unread_ms"], row["absent_ms"], 0)
+    return about
 
 
 def _numbers(row: AnswerRow) -> frozenset[str]:
@@ -216,10 +239,10 @@ def change(text: str, row: AnswerRow) -> AnswerRow:
     not help.
     """
     found = settings_in(text)
-    if STATIC in text and not row.get("instance"):
-        session = dict(found).get("session.timeout.ms")
-        more = f", with session.timeout.ms={session}" if session is not None else ""
-        return {"config_key": STATIC, "now": "none", "proposed": _OF_EACH + more}
+    if f"Set a {STATIC}" in text and not row.get("instance"):
+        session = dict(found).get(SESSION)
+        more = f", with {SESSION}={session}" if session is not None else ""
+        return {"config_key": STATIC, "now": "none", "proposed": EACH + more}
     if not found:
         return {}
     key, proposed = found[0]
@@ -276,9 +299,9 @@ def agreed(each: Finding, asked_ms: int) -> Finding:
     least_ms = each.session_ms
     if not 0 < least_ms < asked_ms:
         return each
-    wanted = setting("session.timeout.ms", asked_ms)
     sentence = (
-        f"{each.sentence} Other findings of this group ask for {wanted}: that is enough here."
+        f"{each.sentence} Other findings of this group ask for {SESSION}={asked_ms} "
+        f"({span(asked_ms)}): that is enough here."
     )
     change = dict(each.setting)
     if change.get("proposed"):
@@ -306,10 +329,14 @@ def vanished(row: AnswerRow, asked_ms: int) -> str:
     text = "It stopped sending, and kept its partitions until its session ended"
     if session is None or session <= wanted:
         return f"{text}."
+    # Each of its partitions waited for the session.
+    verdict = judge(Change(((SESSION, wanted),), Cost(session, wanted)), Audience.of(round_of(row)))
+    if not verdict.passes:
+        return f"{text}, after {span(session)}."
     needed = "which its restarts need" if asked_ms == wanted else "or as long as a restart takes"
     return (
-        f"{text}, after {span(session)}: set {setting('session.timeout.ms', wanted)}, {needed}, "
-        "and others get them sooner."
+        f"{text}, after {span(session)}: others get them sooner with {SESSION}={wanted} "
+        f"({span(wanted)}), {needed}."
     )
 
 

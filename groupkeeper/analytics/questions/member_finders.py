@@ -19,11 +19,15 @@ from groupkeeper.analytics.questions.finding import (
     percent,
     plain,
     quoted,
+    round_of,
     up_to,
     who,
 )
 from groupkeeper.analytics.schemas import LOG
 from groupkeeper.why.advice import LATE_MS, late_for_polls
+from groupkeeper.why.client_settings import INSTANCE, SESSION
+from groupkeeper.why.gate import Audience, Change, judge
+from groupkeeper.why.proposals import EACH, absence_cost, incremental
 from groupkeeper.why.texts import count, span
 
 HOLDS: Final = 3
@@ -51,7 +55,7 @@ def find_slow_to_rejoin(rows: Answers) -> Iterator[Finding]:
         if not _late(row):
             yield Finding(LOW, sentence, row)
         else:
-            text = late_for_polls(row["longest_join_ms"])
+            text = late_for_polls(Audience.of(round_of(row)), row["longest_join_ms"])
             yield Finding(MEDIUM, f"{sentence} {text}", row, None, change(text, row))
 
 
@@ -71,23 +75,26 @@ def find_restarts(row: AnswerRow) -> Finding | None:
         return None
     known, proposed = row["session_timeout_ms"], row["proposed_ms"]
     session = max(known or 0, proposed)
-    first = "" if is_static else "give each member a group.instance.id, and "
-    price = "" if session == known else " A member that dies keeps its partitions as long."
     beside = (
         f" (beside {count(row['outages'], 'absence')} of more than {span(OUTAGE_MS)})"
         if row["outages"]
         else ""
     )
     most = "at most " if row["source"] == LOG else ""  # counted from the last commit
-    verb = "set" if price else "keep"
-    advice = f"{first}{verb} session.timeout.ms={session} ({span(session)})"
+    settings = () if is_static else ((INSTANCE, EACH),)
+    about = round_of(row)
+    change_of = Change((*settings, (SESSION, session)), absence_cost(about, session))
+    verdict = judge(change_of, Audience.of(about))
     sentence = (
         f"Members of group {quoted(row['group'])} restarted {row['restarts']} times{beside}, "
-        f"and 95 % were back after {most}{span(row['p95_ms'])}: {advice}, and these restarts "
-        f"need no rebalance.{price}"
+        f"and 95 % were back after {most}{span(row['p95_ms'])}. {verdict.text}"
     )
-    about = row | {"instance": True if is_static else None}
-    return Finding(MEDIUM, sentence, row, None, change(advice, about), session_ms=session)
+    if not verdict.passes:
+        return Finding(LOW, sentence, row)
+    price = "" if session == known else " A member that dies keeps its partitions as long."
+    told = row | {"instance": True if is_static else None}
+    setting = change(verdict.text, told)
+    return Finding(MEDIUM, f"{sentence}{price}", row, None, setting, session_ms=session)
 
 
 def find_idle(rows: Answers) -> Iterator[Finding]:
@@ -106,29 +113,31 @@ def find_idle(rows: Answers) -> Iterator[Finding]:
         yield Finding(LOW, sentence, longest)
 
 
-_STRATEGY, _STICKY = "partition.assignment.strategy", "cooperative-sticky"
-
-
 def find_skew(some: Sequence[AnswerRow]) -> Finding:
     """Return a finding for the member with the highest ratio to its share."""
     row = max(some, key=lambda row: row["ratio"])
     sentence = (
         f"{who(row)} had {row['partitions']:.1f} partitions of group {quoted(row['group'])}, "
-        f"{row['ratio']:.1f} times its share of {row['fair']:.1f}: with "
-        "partition.assignment.strategy set to cooperative-sticky members share alike."
+        f"{row['ratio']:.1f} times its share of {row['fair']:.1f}: members share alike with an "
+        "assignor that deals out the partitions of all topics together, as sticky ones do."
     )
-    setting = {"config_key": _STRATEGY, "now": None, "proposed": _STICKY}
-    return Finding(LOW, sentence, row, None, setting)
+    return Finding(LOW, sentence, row)
 
 
 def find_eager(row: AnswerRow) -> Finding:
     cost = row["unowned_ms"]
+    about = round_of(row)
+    about.unread_ms, about.moved = cost, row.get("moved")
+    about.duration_ms = row.get("median_ms")
+    verdict = judge(incremental(about), Audience.of(about))
     sentence = (
         f"Group {quoted(row['group'])} takes all partitions away in each rebalance "
         f"({plain(row['protocol'])}): {count(row['changes'], 'change')} of its members "
-        f"cost {up_to(row)}{span(cost)} of partition time. With {_STRATEGY} set to "
-        f"{_STICKY} for all members only partitions that move stand still."
+        f"cost {up_to(row)}{span(cost)} of partition time. {verdict.text}"
     )
-    setting = {"config_key": _STRATEGY, "now": row["protocol"], "proposed": _STICKY}
+    setting = {}
+    if verdict.passes:
+        key, value = verdict.settings[0]
+        setting = {"config_key": key, "now": row["protocol"], "proposed": value}
     severity = LOW if row["source"] == LOG else MEDIUM
     return Finding(severity, sentence, row, cost / 1000, setting, row["protocol"])
