@@ -6,7 +6,7 @@ Settings come from `proposals`, and only as far as the `gate` admits them.
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import Round
 from groupkeeper.history.unread import CONNECT
-from groupkeeper.why.gate import Audience, Change, first_passing, judge
+from groupkeeper.why.gate import Audience, SettingChange, first_passing, judge
 from groupkeeper.why.proposals import (
     keep_place,
     longer_poll,
@@ -30,7 +30,7 @@ PAUSED = "find what paused the process or cut its network."
 PROCESS_LESS = "Let the application process less between two calls of poll."
 
 
-def proposed(current: Round, change: Change) -> str:
+def proposed(current: Round, change: SettingChange) -> str:
     """Return the sentence of the gate about a change."""
     return judge(change, Audience.of(current)).text
 
@@ -213,6 +213,6 @@ def max_poll_exceeded(current: Round, evidence: Part) -> str:
     return joined_text(text, _smaller(current, changes))
 
 
-def _smaller(current: Round, changes: list[Change]) -> str:
+def _smaller(current: Round, changes: list[SettingChange]) -> str:
     verdict = first_passing(changes, Audience.of(current))
     return verdict.text if verdict.passes else PROCESS_LESS

@@ -15,7 +15,7 @@ from groupkeeper.history.unread import keeps_partitions
 from groupkeeper.why import absences
 from groupkeeper.why.absences import PROCESS_LESS, proposed
 from groupkeeper.why.client_settings import LARGEST_GROUP, LARGEST_RECORD, STRATEGY, lacking
-from groupkeeper.why.gate import Audience, Change, judge
+from groupkeeper.why.gate import Audience, SettingChange, judge
 from groupkeeper.why.proposals import PROMPT_MS, incremental, smaller_batches
 from groupkeeper.why.sessions import late_expiries, outlasted_ms
 from groupkeeper.why.texts import count, hosts_text, joined_text, name_of, span
@@ -175,14 +175,14 @@ def _pending_expired(current: Round, evidence: Part) -> str:
 
 def _group_shrunk(current: Round, evidence: Part) -> str:
     wanted = current.members or (number(evidence, "limit") or 0) + 1
-    text = proposed(current, Change(((LARGEST_GROUP, wanted),))).removesuffix(".")
+    text = proposed(current, SettingChange(((LARGEST_GROUP, wanted),))).removesuffix(".")
     most = number(evidence, "limit") or wanted - 1
     return f"{text}, or run no more than {count(most, 'member')}."
 
 
 def _assignment_lost(current: Round, evidence: Part) -> str:
     limit = number(evidence, "limit") or MESSAGE_MAX_BYTES
-    text = proposed(current, Change(((LARGEST_RECORD, 2 * limit),))).removesuffix(".")
+    text = proposed(current, SettingChange(((LARGEST_RECORD, 2 * limit),))).removesuffix(".")
     return f"{text}, or split the group in 2: the leader's assignments are too large to be stored."
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from groupkeeper.history.rounds import UNDER_WAY, HistoryEntry, Round
 from groupkeeper.protocol.group_events import ENVELOPE, Event
 from groupkeeper.why.advice import advice
+from groupkeeper.why.folding import Repeated, ShownEntry, repeated_text
 from groupkeeper.why.lines import line
 from groupkeeper.why.texts import printable
 from groupkeeper.why.words import headline, paragraph, trigger
@@ -18,8 +19,10 @@ _UNIT: Final = re.compile(r"(?<=\d) (?=(ms|s|min|h)\b)")
 _JOINED: Final = "\N{NO-BREAK SPACE}"
 
 
-def entry_text(entry: HistoryEntry, width: int = WIDTH) -> str:
-    """Return a round's headline and paragraph, or the line of an event."""
+def entry_text(entry: ShownEntry, width: int = WIDTH) -> str:
+    """Return a round's headline and paragraph, or the line of an event or of repeated ones."""
+    if isinstance(entry, Repeated):
+        return filled(repeated_text(entry), "", width)
     if isinstance(entry, Event):
         return filled(line(entry), "", width)
     return f"{printable(headline(entry))}\n{filled(paragraph(entry), INDENT, width)}"

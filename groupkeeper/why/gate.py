@@ -48,7 +48,7 @@ class Cost(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingChange:
     """Settings that belong together: name -> value. `cost` is None if it is unknown."""
 
     settings: tuple[tuple[str, int | str], ...]
@@ -97,7 +97,7 @@ class Verdict:
         return bool(self.settings)
 
 
-def judge(change: Change, audience: Audience) -> Verdict:
+def judge(change: SettingChange, audience: Audience) -> Verdict:
     """Admit or refuse a change."""
     if not change.settings:
         return Verdict()
@@ -109,13 +109,13 @@ def judge(change: Change, audience: Audience) -> Verdict:
     return Verdict(settings, f"Set {texts}{_procedure(settings)}{_gain(change)}.")
 
 
-def first_passing(changes: Iterable[Change], audience: Audience) -> Verdict:
+def first_passing(changes: Iterable[SettingChange], audience: Audience) -> Verdict:
     """Return the verdict on the first change that passes, or else on the first one."""
     verdicts = [judge(each, audience) for each in changes]
     return next((each for each in verdicts if each.passes), verdicts[0])
 
 
-def _invalid(change: Change, audience: Audience) -> str:
+def _invalid(change: SettingChange, audience: Audience) -> str:
     """Return why the members cannot use the change; empty if they can."""
     for key, value in change.settings:
         if why := lacking(key, audience.protocol_type, audience.protocol):
@@ -130,7 +130,7 @@ def _invalid(change: Change, audience: Audience) -> str:
     return ""
 
 
-def _too_costly(change: Change) -> str:
+def _too_costly(change: SettingChange) -> str:
     """Return why the change is not worth its cost; empty if it is, or costs nothing."""
     if all(key in FREE for key, _ in change.settings):
         return ""
@@ -146,7 +146,7 @@ def _too_costly(change: Change) -> str:
     )
 
 
-def _with_needed(change: Change, audience: Audience) -> tuple[tuple[str, int | str], ...]:
+def _with_needed(change: SettingChange, audience: Audience) -> tuple[tuple[str, int | str], ...]:
     """Return the settings, those of the coordinator first, with those that they need."""
     known: dict[str, int | str] = dict(change.settings)
     first: dict[str, int | str] = {}
@@ -191,7 +191,7 @@ def _procedure(settings: Iterable[tuple[str, int | str]]) -> str:
     return ", by one rolling restart with one id for each process" if INSTANCE in keys else ""
 
 
-def _gain(change: Change) -> str:
+def _gain(change: SettingChange) -> str:
     if change.cost is None:
         return ""
     now_ms, then_ms = change.cost

@@ -37,7 +37,7 @@ def _fenced(fields: Part) -> str:
         f"{person(fields.get('who'))} was fenced: its {fields.get('api', 'request')} was refused, "
         f"as {holder or 'another member'}{' on ' + host if host else ''} has its group.instance.id"
     )
-    return text + _guess(fields)
+    return text + guess_text(fields)
 
 
 def _replaced(fields: Part) -> str:
@@ -51,12 +51,13 @@ def _replaced(fields: Part) -> str:
         heard = f" and which had been heard from {span(away)} before" if away is not None else ""
         return (
             f"{who}, which is another client, took the place of {old}{where}, whose connection was "
-            f"still open{heard}, {how}{_guess(fields)}"
+            f"still open{heard}, {how}{guess_text(fields)}"
         )
-    return f"{who} restarted{after} and took the place of {old}, {how}{_guess(fields)}"
+    return f"{who} restarted{after} and took the place of {old}, {how}{guess_text(fields)}"
 
 
-def _guess(fields: Part) -> str:
+def guess_text(fields: Part) -> str:
+    """Return what probably is behind a replacement or a fencing, after a semicolon."""
     where = hosts_text(fields.get("evidence") or {})
     if fields.get("likely") == "duel":
         return (

@@ -19,7 +19,7 @@ from groupkeeper.why.client_settings import (
     SESSION,
     STRATEGY,
 )
-from groupkeeper.why.gate import MAX_POLL_RECORDS, Change, Cost
+from groupkeeper.why.gate import MAX_POLL_RECORDS, Cost, SettingChange
 from groupkeeper.why.sessions import session_above, unheard
 from groupkeeper.why.texts import above
 
@@ -30,19 +30,19 @@ REBALANCES: Final = 2
 """Rebalances of incremental members for one change: the first takes, the second gives."""
 
 
-def keep_place(current: Round, away_ms: int, *, is_static: bool) -> Change:
+def keep_place(current: Round, away_ms: int, *, is_static: bool) -> SettingChange:
     """Propose an instance id, and a session that outlasts an absence; never a shorter session."""
     session_ms = _longer(current, away_ms)
     settings: tuple[tuple[str, int | str], ...] = () if is_static else ((INSTANCE, EACH),)
     if session_ms != current.session_timeout_ms:
         settings += ((SESSION, session_ms),)
-    return Change(settings, absence_cost(current, session_ms))
+    return SettingChange(settings, absence_cost(current, session_ms))
 
 
-def outlast_pause(current: Round, away_ms: int) -> Change:
+def outlast_pause(current: Round, away_ms: int) -> SettingChange:
     """Propose a session that outlasts the pause of a process that stayed connected."""
     session_ms = _longer(current, away_ms)
-    return Change(((SESSION, session_ms),), absence_cost(current, session_ms))
+    return SettingChange(((SESSION, session_ms),), absence_cost(current, session_ms))
 
 
 def _longer(current: Round, away_ms: int) -> int:
@@ -59,7 +59,7 @@ def absence_cost(current: Round, session_ms: int) -> Cost | None:
     return Cost(found.now_ms, found.absent_ms + found.gone * session_ms)
 
 
-def outlast_outage(current: Round, session_ms: int) -> Change:
+def outlast_outage(current: Round, session_ms: int) -> SettingChange:
     """Propose a session that outlasts an outage of the coordinator: members that were not restarted
     go on reading, those that ended keep their partitions.
     """
@@ -70,38 +70,38 @@ def outlast_outage(current: Round, session_ms: int) -> Change:
     ]
     known = [each for each in ended if each is not None]
     if current.unread_ms is None or len(known) < len(ended):
-        return Change(((SESSION, session_ms),))
-    return Change(((SESSION, session_ms),), Cost(current.unread_ms, sum(known) * session_ms))
+        return SettingChange(((SESSION, session_ms),))
+    return SettingChange(((SESSION, session_ms),), Cost(current.unread_ms, sum(known) * session_ms))
 
 
-def longer_poll(current: Round, longest_ms: int) -> Change:
+def longer_poll(current: Round, longest_ms: int) -> SettingChange:
     """Propose a poll interval that outlasts a batch: the member keeps its partitions meanwhile."""
     wanted = above(longest_ms, 1.5)
-    return Change(((POLL_INTERVAL, wanted),), absence_cost(current, wanted))
+    return SettingChange(((POLL_INTERVAL, wanted),), absence_cost(current, wanted))
 
 
-def longer_wait(current: Round, longest_ms: int) -> Change:
+def longer_wait(current: Round, longest_ms: int) -> SettingChange:
     """Propose a poll interval, which is the rebalance timeout, that outlasts the batch for which a
     join phase waited: members that do not keep their partitions wait as long.
     """
     settings = ((POLL_INTERVAL, above(longest_ms, 1.5)),)
     back_ms, incident = current.returned_ms, current.incident
     if back_ms is None or incident is None or incident.now_ms is None or not current.partitions:
-        return Change(settings)
+        return SettingChange(settings)
     held = sum(each.get("partitions") or 0 for each in current.removed)
     waiting = held if keeps_partitions(current) else current.partitions
-    return Change(settings, Cost(incident.now_ms, waiting * back_ms))
+    return SettingChange(settings, Cost(incident.now_ms, waiting * back_ms))
 
 
-def smaller_batches(after_ms: int | None = None) -> Change:
+def smaller_batches(after_ms: int | None = None) -> SettingChange:
     """Propose fewer records for each poll: half the default, or as many as take `PROMPT_MS`."""
     records = MAX_POLL_RECORDS // 2
     if after_ms is not None:
         records = max(1, MAX_POLL_RECORDS * PROMPT_MS // after_ms)
-    return Change(((POLL_RECORDS, records),))
+    return SettingChange(((POLL_RECORDS, records),))
 
 
-def sooner_end(current: Round, allowed_ms: int) -> Change:
+def sooner_end(current: Round, allowed_ms: int) -> SettingChange:
     """Propose a session of half the time that the others waited for a member that was gone."""
     least = current.limits.min_ms
     session_ms = max(allowed_ms // 2, min(least, allowed_ms - 1), 1)
@@ -109,25 +109,25 @@ def sooner_end(current: Round, allowed_ms: int) -> Change:
     evidence = (current.cause or {}).get("evidence") or {}
     waited = number(evidence, "waited_ms")
     if current.unread_ms is None or not current.partitions or waited is None:
-        return Change(settings)
+        return SettingChange(settings)
     held = sum(each.get("partitions") or 0 for each in current.removed)
     waiting = held if keeps_partitions(current) else current.partitions
     saved = waiting * max(0, waited - session_ms)
-    return Change(settings, Cost(current.unread_ms, max(0, current.unread_ms - saved)))
+    return SettingChange(settings, Cost(current.unread_ms, max(0, current.unread_ms - saved)))
 
 
-def more_heartbeats(session_ms: int) -> Change:
+def more_heartbeats(session_ms: int) -> SettingChange:
     """Propose a third of the session as heartbeat interval."""
-    return Change(((HEARTBEAT, third(session_ms)),))
+    return SettingChange(((HEARTBEAT, third(session_ms)),))
 
 
-def incremental(current: Round) -> Change:
+def incremental(current: Round) -> SettingChange:
     """Propose the assignor with which only partitions that move stand still, in two rebalances."""
     settings = ((STRATEGY, COOPERATIVE),)
     if current.unread_ms is None or current.moved is None or current.duration_ms is None:
-        return Change(settings)
+        return SettingChange(settings)
     then_ms = current.moved * REBALANCES * current.duration_ms
-    return Change(settings, Cost(current.unread_ms, then_ms))
+    return SettingChange(settings, Cost(current.unread_ms, then_ms))
 
 
 def third(session_ms: int) -> int:

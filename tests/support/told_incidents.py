@@ -43,7 +43,12 @@ def _round(told: Told, at_ms: int, names: Sequence[str], how: dict[str, Any]) ->
     told.completed(duration_ms=took_ms, **{"assignment": None} | plan, kept=how["kept"])
 
 
-def absence(
+def absence(**how: Any) -> list[Round]:
+    """The rounds of `told_absence`, without the first, which formed the group."""
+    return told_absence(**how).rounds()[1:]
+
+
+def told_absence(
     *,
     partitions: int = 6,
     members: int = 3,
@@ -58,7 +63,7 @@ def absence(
     returns: bool = True,
     instance: str | None = None,
     timeouts: tuple[int, int] = (45_000, 300_000),
-) -> list[Round]:
+) -> Told:
     """The last member is lost, and comes back after `away_ms` unless it never does. All rejoin at
     once, and a rebalance takes `took_ms`. Members have these clients in turn.
     """
@@ -93,4 +98,4 @@ def absence(
         told.at(at_ms).tell("member_joined", who=again, kind="dynamic")
         told.started(cause("static_member_joined" if instance else "member_joined", again))
         _round(told, at_ms, [*names[:-1], "again"], how)
-    return told.rounds()[1:]
+    return told

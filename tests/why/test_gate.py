@@ -29,22 +29,24 @@ from groupkeeper.why.client_settings import (
 from groupkeeper.why.client_settings import FRANZ_GO as GO
 from groupkeeper.why.client_settings import JAVA as JAVA_CLIENT
 from groupkeeper.why.client_settings import KAFKA_PYTHON as PYTHON
-from groupkeeper.why.gate import FREE, Audience, Change, Cost, judge
+from groupkeeper.why.gate import FREE, Audience, Cost, SettingChange, judge
 from groupkeeper.why.texts import settings_in
 from tests.support.told_events import who
 from tests.support.told_incidents import CONFLUENT, FRANZ_GO, JAVA, KAFKA_PYTHON, absence
 
 LESS = Cost(50_000, 20_000)
 JAVAS = Audience("consumer", "range", (JAVA_CLIENT,), has_unknown=False)
-STATIC = Change(((INSTANCE, "one for each member"), (SESSION, 60_000)), LESS)
+STATIC = SettingChange(((INSTANCE, "one for each member"), (SESSION, 60_000)), LESS)
+
+ASSIGNOR = SettingChange(((STRATEGY, COOPERATIVE),), LESS)
 
 
 def of(*clients: ClientSoftware, protocol: str = "range", type_: str = "consumer") -> Audience:
     return Audience(type_, protocol, clients, has_unknown=False)
 
 
-def session(ms: int, cost: Cost | None = LESS) -> Change:
-    return Change(((SESSION, ms),), cost)
+def session(ms: int, cost: Cost | None = LESS) -> SettingChange:
+    return SettingChange(((SESSION, ms),), cost)
 
 
 # -- costs -----------------------------------------------------------------------------------------
@@ -77,9 +79,9 @@ def test_a_change_that_costs_as_much_or_an_unknown_amount_is_refused(
 
 def test_settings_that_keep_nothing_from_being_read_need_no_cost() -> None:
     for key in FREE:
-        assert judge(Change(((key, 100),)), JAVAS).passes
-    assert not judge(Change(((POLL_RECORDS, 100), (SESSION, 60_000))), JAVAS).passes
-    assert judge(Change(()), JAVAS).text == ""
+        assert judge(SettingChange(((key, 100),)), JAVAS).passes
+    assert not judge(SettingChange(((POLL_RECORDS, 100), (SESSION, 60_000))), JAVAS).passes
+    assert judge(SettingChange(()), JAVAS).text == ""
 
 
 # -- who has which setting -------------------------------------------------------------------------
@@ -90,26 +92,22 @@ def test_settings_that_keep_nothing_from_being_read_need_no_cost() -> None:
     [
         (STATIC, of(type_="connect", protocol="sessioned"), "Kafka Connect has no group.instance"),
         (
-            Change(((POLL_RECORDS, 9),)),
+            SettingChange(((POLL_RECORDS, 9),)),
             of(type_="connect"),
             "Kafka Connect has no max.poll.records",
         ),
         (session(60_000), of(type_="sr"), "whether its members are consumers is not known"),
         (session(60_000), Audience(None), "whether its members are consumers is not known"),
-        (Change(((STRATEGY, COOPERATIVE),), LESS), of(protocol="stream"), "Kafka Streams sets"),
-        (Change(((STRATEGY, COOPERATIVE),), LESS), of(JAVA_CLIENT, AIOKAFKA), "aiokafka has no"),
-        (Change(((STRATEGY, COOPERATIVE),), LESS), of(SARAMA), "sarama has no cooperative-sticky"),
-        (
-            Change(((STRATEGY, COOPERATIVE),), LESS),
-            Audience("consumer"),
-            "not all clients are known",
-        ),
-        (Change(((POLL_RECORDS, 9),)), of(LIBRDKAFKA), "librdkafka has no max.poll.records"),
-        (Change(((POLL_RECORDS, 9),)), Audience("consumer"), "not all clients are known"),
+        (ASSIGNOR, of(protocol="stream"), "Kafka Streams sets"),
+        (ASSIGNOR, of(JAVA_CLIENT, AIOKAFKA), "aiokafka has no"),
+        (ASSIGNOR, of(SARAMA), "sarama has no cooperative-sticky"),
+        (ASSIGNOR, Audience("consumer"), "not all clients are known"),
+        (SettingChange(((POLL_RECORDS, 9),)), of(LIBRDKAFKA), "librdkafka has no max.poll.records"),
+        (SettingChange(((POLL_RECORDS, 9),)), Audience("consumer"), "not all clients are known"),
     ],
 )
 def test_a_setting_that_members_do_not_have_is_refused(
-    change: Change, audience: Audience, why: str
+    change: SettingChange, audience: Audience, why: str
 ) -> None:
     verdict = judge(change, audience)
     assert not verdict.passes and why in verdict.text, verdict.text
@@ -122,12 +120,16 @@ def test_a_setting_that_members_do_not_have_is_refused(
         (session(60_000), of(type_="connect"), "Set session.timeout.ms=60000 (60 s):"),
         (session(60_000), of(PYTHON), "=60000 (60 s) (session_timeout_ms in kafka-python):"),
         (session(60_000), of(GO, SARAMA), "(SessionTimeout in franz-go; Consumer.Group.Session."),
-        (Change(((LARGEST_GROUP, 9),)), of(type_="sr"), "Set group.max.size=9 of the coordinator."),
-        (Change(((HEARTBEAT, 9),)), of(LIBRDKAFKA), "Set heartbeat.interval.ms=9 (9 ms)."),
+        (
+            SettingChange(((LARGEST_GROUP, 9),)),
+            of(type_="sr"),
+            "Set group.max.size=9 of the coordinator.",
+        ),
+        (SettingChange(((HEARTBEAT, 9),)), of(LIBRDKAFKA), "Set heartbeat.interval.ms=9 (9 ms)."),
     ],
 )
 def test_settings_are_spelled_as_the_members_spell_them(
-    change: Change, audience: Audience, text: str
+    change: SettingChange, audience: Audience, text: str
 ) -> None:
     assert text in judge(change, audience).text
 
@@ -144,7 +146,7 @@ def test_settings_are_spelled_as_the_members_spell_them(
 def test_an_assignor_has_the_name_of_each_client_and_takes_two_rolling_restarts(
     client: ClientSoftware, spelled: str
 ) -> None:
-    text = judge(Change(((STRATEGY, COOPERATIVE),), LESS), of(client)).text
+    text = judge(ASSIGNOR, of(client)).text
     assert f"Set partition.assignment.strategy{spelled}, by two rolling restarts: first" in text
 
 

@@ -18,7 +18,7 @@ from groupkeeper.history.unread import CONSUMER, Incident
 from groupkeeper.protocol.group_event_words import CODES, LIKELY, Word
 from groupkeeper.why.advice import advice
 from groupkeeper.why.client_settings import INSTANCE, SESSION
-from groupkeeper.why.gate import Audience, Change, Cost, judge
+from groupkeeper.why.gate import Audience, Cost, SettingChange, judge
 from groupkeeper.why.proposals import EACH
 from groupkeeper.why.sessions import SESSION_TIMEOUT_MS
 from groupkeeper.why.texts import printable, settings_in, short_id, some_of, span
@@ -330,7 +330,9 @@ def vanished(row: AnswerRow, asked_ms: int) -> str:
     if session is None or session <= wanted:
         return f"{text}."
     # Each of its partitions waited for the session.
-    verdict = judge(Change(((SESSION, wanted),), Cost(session, wanted)), Audience.of(round_of(row)))
+    verdict = judge(
+        SettingChange(((SESSION, wanted),), Cost(session, wanted)), Audience.of(round_of(row))
+    )
     if not verdict.passes:
         return f"{text}, after {span(session)}."
     needed = "which its restarts need" if asked_ms == wanted else "or as long as a restart takes"

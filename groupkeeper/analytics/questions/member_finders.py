@@ -26,7 +26,7 @@ from groupkeeper.analytics.questions.finding import (
 from groupkeeper.analytics.schemas import LOG
 from groupkeeper.why.advice import LATE_MS, late_for_polls
 from groupkeeper.why.client_settings import INSTANCE, SESSION
-from groupkeeper.why.gate import Audience, Change, judge
+from groupkeeper.why.gate import Audience, SettingChange, judge
 from groupkeeper.why.proposals import EACH, absence_cost, incremental
 from groupkeeper.why.texts import count, span
 
@@ -83,7 +83,7 @@ def find_restarts(row: AnswerRow) -> Finding | None:
     most = "at most " if row["source"] == LOG else ""  # counted from the last commit
     settings = () if is_static else ((INSTANCE, EACH),)
     about = round_of(row)
-    change_of = Change((*settings, (SESSION, session)), absence_cost(about, session))
+    change_of = SettingChange((*settings, (SESSION, session)), absence_cost(about, session))
     verdict = judge(change_of, Audience.of(about))
     sentence = (
         f"Members of group {quoted(row['group'])} restarted {row['restarts']} times{beside}, "

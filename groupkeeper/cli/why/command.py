@@ -130,10 +130,9 @@ class _Report:
             remark(f"{SWITCHED_OFF}; these are older")
         if told.left_out and entries:
             remark(told.left_out)
-        for entry in last_rounds(entries, last if since is not None else last or LAST):
-            self._printer.entry(entry)
-        self._printer.skipped(told.folding.unknown, log.unreadable, log.first_error)
+        self._printer.entries(last_rounds(entries, last if since is not None else last or LAST))
         await self._tell_now()
+        self._printer.skipped(told.folding.unknown, log.unreadable, log.first_error)
         if watch:
             await self._watch(log, told)
         return 0
@@ -213,12 +212,15 @@ class _Report:
                 remark(f"{failure}: still trying")
             is_lost = True
 
+        known = folding.unknown.copy()
         async for events in log.follow(log.end, wait_ms, lost):
             is_lost = False
             for entry in (entry for event in events for entry in folding.add(event)):
                 before.append(entry)
                 find_returns(before)
                 self._printer.entry(entry)
+            self._printer.skipped(folding.unknown - known, 0, "")
+            known = folding.unknown.copy()
             if not events:
                 for entry in folding.let_go():
                     self._printer.entry(entry)

@@ -4,14 +4,19 @@ import json
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, Final
 
 from groupkeeper.history.rounds import HistoryEntry
+from groupkeeper.protocol.group_event_types import TYPES
 from groupkeeper.why.entries import WIDTH, entry_json, entry_text, filled
+from groupkeeper.why.folding import folded
 from groupkeeper.why.live import live_key, live_text
-from groupkeeper.why.texts import printable
+from groupkeeper.why.texts import count, printable
 
 SMALLEST_WIDTH: Final = 40
+UNKNOWN_SHOWN: Final = 20
+"""Maximum number of unknown types and fields to name."""
 
 
 class Printer:
@@ -20,6 +25,15 @@ class Printer:
     def __init__(self, *, as_json: bool) -> None:
         self._json = as_json
         self._key: object = None
+
+    def entries(self, entries: Iterable[HistoryEntry]) -> None:
+        """Print entries: for people, events that repeat themselves are folded."""
+        if self._json:
+            for entry in entries:
+                self.entry(entry)
+        else:
+            for shown in folded(entries):
+                self._print(entry_text(shown, _width()))
 
     def entry(self, entry: HistoryEntry) -> None:
         """Print a round, or an event outside of rounds."""
@@ -49,15 +63,21 @@ class Printer:
             self._print(filled(text, width=_width()))
 
     def skipped(self, unknown: Counter[str], unreadable: int, example: str) -> None:
-        """Print a summary of skipped records in one line on standard error."""
-        parts = []
-        if unknown:
-            names = ", ".join(f"{each} ({times})" for each, times in unknown.most_common(5))
-            parts.append(f"{unknown.total()} types or fields of another version: {names}")
+        """Print what was not shown on standard error: one line for each type of events or field
+        that this version does not know, and one for records that are no events.
+        """
+        for name, times in unknown.most_common(UNKNOWN_SHOWN):
+            type_, _, field = name.partition(".")
+            if type_ in TYPES and field:
+                what = f"with the field {name}"
+            else:
+                what = f"of type {name}"
+            remark(f"{count(times, 'event')} {what}, which this version does not know")
+        if len(unknown) > UNKNOWN_SHOWN:
+            remark(f"{len(unknown) - UNKNOWN_SHOWN} more types and fields are not known")
         if unreadable:
-            parts.append(f"{unreadable} records that are not events ({example})")
-        if parts:
-            remark(f"skipped {'; '.join(parts)}")
+            what = "record that is no event" if unreadable == 1 else "records that are no events"
+            remark(f"skipped {unreadable} {what} ({example})")
 
     # Any: JSON.
     def _object(self, fields: dict[str, Any]) -> None:
