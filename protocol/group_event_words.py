@@ -38,15 +38,16 @@ class Word:
 CODES: Final[Mapping[str, Word]] = {
     "member_joined": Word(
         "A new dynamic member joined.",
-        "Nothing is wrong; if members come one by one at a start, raise"
-        " `group.initial.rebalance.delay.ms` of the coordinator.",
+        "Nothing is wrong; members that start within `group.initial.rebalance.delay.ms` of the"
+        " coordinator share the first rebalance, and wait for it.",
         family="J",
         briefly="joined as a new member",
     ),
     "static_member_joined": Word(
         "A member with an instance id that the group did not know joined.",
-        "Nothing is wrong at the first start; if it comes again at each restart, the old one was"
-        " removed first: raise `session.timeout.ms` above the time that a restart takes.",
+        "Nothing is wrong at the first start; if it comes again at each restart, restarts take"
+        " longer than `session.timeout.ms`. A longer one avoids the rebalances, and leaves the"
+        " member's partitions unread for as long as it is away.",
         family="J",
         briefly="joined with an instance id that the group did not have",
     ),
@@ -58,30 +59,30 @@ CODES: Final[Mapping[str, Word]] = {
     ),
     "static_member_returned_unready": Word(
         "A static member restarted while the group was rebalancing.",
-        "Restart members one after the other, each when the group is Stable again; a"
-        " `session.timeout.ms` above the time that a restart takes avoids the rebalance before.",
+        "Restart members one after the other, each when the group is Stable again; no setting"
+        " avoids the rebalance.",
         family="R",
         briefly="restarted during a rebalance",
     ),
     "subscription_changed": Word(
         "A member rejoined with other topics or protocols.",
         "Nothing is wrong if topics were added or the application changed; if it comes again and"
-        " again, look for topics that match the pattern of `subscribe`, and raise"
-        " `metadata.max.age.ms`.",
+        " again, look for topics that come and go under the pattern of `subscribe`: no setting"
+        " avoids it.",
         family="T",
         briefly="rejoined with other topics or protocols",
     ),
     "leader_rejoined": Word(
         "The leader sent JoinGroup again, unchanged, in a Stable group.",
         "The client's own reason, if it gave one, says why: partitions that came or went, or an"
-        " application that enforced a rebalance.",
+        " application that enforced a rebalance; no setting avoids it.",
         family="T",
         briefly="rejoined as the leader",
     ),
     "member_rejoined": Word(
         "A member rejoined with the same topics and other user data.",
-        "Nothing is wrong after partitions were revoked: the second rebalance of a cooperative"
-        " assignor (KIP-429) assigns them.",
+        "Nothing is wrong after partitions were revoked: a second rebalance (KIP-429) assigns them,"
+        " and no setting avoids it.",
         family="T",
         briefly="rejoined with other user data",
     ),
@@ -89,7 +90,7 @@ CODES: Final[Mapping[str, Word]] = {
         "A member rejoined with other metadata, which is no subscription of a consumer: of Kafka"
         " Connect, Kafka Streams, or a format that the coordinator does not read.",
         "Nothing is wrong if connectors, tasks or the application changed: the client's own log"
-        " says what did.",
+        " says what did; no setting avoids it.",
         family="T",
         briefly="rejoined with other metadata",
     ),
@@ -98,42 +99,42 @@ CODES: Final[Mapping[str, Word]] = {
         " is stored. The log has only the elected protocol of a member, so that a rejoin with"
         " several protocols starts a rebalance, as in Apache Kafka.",
         "Nothing is wrong with the client: the restart of the coordinator made its rejoin a"
-        " rebalance.",
+        " rebalance; no setting avoids it.",
         family="F",
         briefly="rejoined for the first time since the coordinator was loaded",
     ),
     "member_left": Word(
         "A member sent LeaveGroup for itself.",
-        "Nothing is wrong at a shutdown; set `group.instance.id` so that a restart within"
-        " `session.timeout.ms` needs no rebalance.",
+        "Nothing is wrong at a shutdown. With a `group.instance.id` a restart within"
+        " `session.timeout.ms` needs no rebalance, and nobody reads the member's partitions"
+        " meanwhile: that pays for restarts of a few seconds.",
         family="L",
         briefly="left",
     ),
     "member_removed_by_admin": Word(
         "Another client removed the member with LeaveGroup.",
-        "Ask whoever runs the client in `cause.who`; a member that was only restarted needs no"
-        " removal if its `session.timeout.ms` is longer than the restart.",
+        "Ask whoever runs the client in `cause.who`: no setting avoids it.",
         family="F",
         briefly="removed members",
     ),
     "session_expired": Word(
         "No heartbeat came within the member's session timeout.",
-        "Find what stopped or paused the process, or cut its network; if it only pauses, raise"
-        " `session.timeout.ms` above the pause, and keep `heartbeat.interval.ms` at a third of it.",
+        "Find what stopped or paused the process, or cut its network. A `session.timeout.ms` above"
+        " a pause avoids the rebalance; partitions of members that end are then unread for longer.",
         family="E",
         briefly="sent no heartbeat in time",
     ),
     "join_timeout": Word(
         "A member did not rejoin within the rebalance timeout.",
-        "Lower `max.poll.records` or raise `max.poll.interval.ms`, which is the rebalance timeout,"
-        " above the longest time between two calls of poll.",
+        "Find what ended or paused the process; if it still sent heartbeats, process less between"
+        " two calls of poll: lower `max.poll.records`, where the client has it.",
         family="S",
         briefly="did not rejoin within the rebalance timeout",
     ),
     "sync_timeout": Word(
         "A member joined and sent no SyncGroup within the rebalance timeout.",
-        "Find what stopped the process between joining and the assignment; if the leader needs so"
-        " long to assign, raise `max.poll.interval.ms`, which is the rebalance timeout.",
+        "Find what stopped the process between joining and the assignment: `max.poll.interval.ms`,"
+        " which is the rebalance timeout of most clients, had passed.",
         family="S",
         briefly="did not ask for its assignment within the rebalance timeout",
     ),
@@ -175,26 +176,28 @@ LIKELY: Final[Mapping[str, Word]] = {
         " client that gives no reason this is a guess, made when just that time has passed since"
         " its last commit: an idle consumer that is closed then looks the same. Or it was not heard"
         " to commit for that time, left, and came back on the same connection.",
-        "Raise `max.poll.interval.ms` above the longest time that a batch takes, or lower"
-        " `max.poll.records`.",
+        "Process less between two calls of poll: lower `max.poll.records`, where the client has it."
+        " A longer `max.poll.interval.ms` lets the others wait as long in a rebalance.",
         family="S",
         briefly="did not call poll in time and left",
     ),
     "shutdown": Word(
         "The client was closed or unsubscribed.",
-        "Nothing is wrong; set `group.instance.id` so that a restart within `session.timeout.ms`"
-        " needs no rebalance.",
+        "Nothing is wrong. With a `group.instance.id` a restart within `session.timeout.ms` needs"
+        " no rebalance, and nobody reads the member's partitions meanwhile: that pays for restarts"
+        " of a few seconds.",
         briefly="was closed or unsubscribed",
     ),
     "crash_or_network": Word(
         "The process ended, was paused, or was cut off: nothing came from it any more.",
         "If its connection was closed, look for a crash or a kill; if it stayed open, for a pause"
-        " or a network that drops packets: raise `session.timeout.ms` above it.",
+        " or a network that drops packets. A `session.timeout.ms` above a pause avoids the"
+        " rebalance; partitions of members that end are then unread for longer.",
     ),
     "slow_member": Word(
         "The client sent heartbeats to the end, but its application did not come back to poll.",
-        "Raise `max.poll.interval.ms` above the longest time that a batch takes, or lower"
-        " `max.poll.records`.",
+        "Process less between two calls of poll: lower `max.poll.records`, where the client has it."
+        " A longer `max.poll.interval.ms` lets the others wait as long in a rebalance.",
         family="S",
         briefly="did not come back to poll in time",
     ),
@@ -208,14 +211,14 @@ LIKELY: Final[Mapping[str, Word]] = {
     ),
     "partitions_changed": Word(
         "The client said that its metadata has changed: partitions or topics came or went.",
-        "Nothing is wrong if topics changed; create them before consumers start, or raise"
-        " `metadata.max.age.ms` to notice changes less often.",
+        "Nothing is wrong if topics changed; if they exist before consumers start, no setting is"
+        " needed.",
         family="T",
         briefly="rejoined as partitions came or went",
     ),
     "rebalance_enforced": Word(
         "The client said that its user or application enforced the rebalance.",
-        "Nothing is wrong: the application asked for it.",
+        "Nothing is wrong: the application asked for it, and no setting avoids it.",
         family="F",
         briefly="enforced a rebalance",
     ),
@@ -229,14 +232,15 @@ LIKELY: Final[Mapping[str, Word]] = {
     "partitions_revoked": Word(
         "The member gave up partitions that another member gets now: the second rebalance of an"
         " incremental assignor (KIP-429).",
-        "Nothing is wrong: only partitions that move stand still.",
+        "Nothing is wrong: only partitions that move stand still; no setting avoids it.",
         family="T",
         briefly="rejoined after it gave up partitions",
     ),
     "config_changed": Word(
         "A worker of Kafka Connect has read a newer configuration: connectors or tasks were added,"
         " removed or changed.",
-        "Nothing is wrong if somebody changed connectors; the worker's own log says which.",
+        "Nothing is wrong if somebody changed connectors; the worker's own log says which; no"
+        " setting avoids it.",
         family="T",
         briefly="has read a newer configuration",
     ),
@@ -258,8 +262,9 @@ LIKELY: Final[Mapping[str, Word]] = {
     "rolling_restart": Word(
         "Members are restarted one after the other: at least two, told apart by instance id, or by"
         " host and client id.",
-        "Set `group.instance.id` and a `session.timeout.ms` above the time that a restart takes:"
-        " then restarts need no rebalance.",
+        "With a `group.instance.id` and a `session.timeout.ms` above the time that a restart takes,"
+        " restarts need no rebalance, and nobody reads the member's partitions meanwhile: that"
+        " pays for restarts of a few seconds.",
         family="R",
         briefly="was restarted",
     ),

@@ -156,7 +156,7 @@ def test_a_setting_that_can_stay_is_none_to_change():
 
 def test_without_the_timeouts_of_a_client_no_number_is_made_up():
     (row,) = found("storms", rounds=storm())
-    assert "raise session.timeout.ms above the pause" in row["sentence"]
+    assert "A session.timeout.ms above a pause avoids the rebalance" in row["sentence"]
     assert row["config_key"] is None
 
 
