@@ -11,7 +11,9 @@ from generated import run
 
 from groupkeeper.observe import logs
 from groupkeeper.why.entries import entry_text
-from tests.support.situations import GROUP, SITUATIONS, told
+from groupkeeper.why.folding import folded
+from tests.support.apps import GROUP
+from tests.support.situations import SITUATIONS, told
 
 PAGE = Path(__file__).with_name("why.md")
 
@@ -22,9 +24,11 @@ HEAD = """\
 `tests/support/situations.py`, the words in `groupkeeper/why`.*
 
 What `groupkeeper why` says in situations that people ask about, for those who run consumers. Each
-paragraph is a rebalance, from its cause to the new assignments, and ends with what to change;
-single lines are what happened outside of rebalances. What the causes mean in general is in
-[events.md](events.md#causes), and how the command is used in
+paragraph is a rebalance, from its cause to the new assignments, and ends with what to look for or
+to change; single lines are what happened outside of rebalances, and are folded if they repeat
+themselves. A setting is proposed only if the clients have it, and if partitions would have been
+unread for less time with it, which is counted in partition-seconds; else the reason is told. What
+the causes mean in general is in [events.md](events.md#causes), and how the command is used in
 [operations.md](operations.md#why-did-it-rebalance).
 
 Times are rounded to tenths of a second, and member ids are shortened. In all situations the members
@@ -43,7 +47,7 @@ def _lines() -> Iterator[str]:
     for situation in SITUATIONS:
         yield f"## {situation.title}\n\n{situation.story}\n"
         yield f"```\n$ groupkeeper why {GROUP}"
-        yield from map(entry_text, told(situation))
+        yield from map(entry_text, folded(told(situation)))
         yield "```\n"
 
 

@@ -169,9 +169,11 @@ def after_outage(current: Round) -> str:
             "Clients joined anew: if they were not restarted, the coordinator was away for longer "
             f"than their session of {session}, and they gave their places up"
         )
+    start = f"Start the coordinator within {session} to avoid it."
+    if not outage.is_exact:  # shorter than what is known
+        return f"{why}. {start}"
     longer = outlast_outage(current, max(session_ms, session_above(outage.ms)))
     verdict = judge(longer, Audience.of(current))
-    start = f"Start the coordinator within {session} to avoid it."
     return joined_text(f"{why}.", start, verdict.text if verdict.passes else "")
 
 

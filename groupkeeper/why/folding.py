@@ -18,6 +18,8 @@ from groupkeeper.why.texts import count, name_of, person, some_of, span, time_te
 
 LEAST: Final = 3
 """Fewer alike events are told one by one."""
+TWO_CLIENTS: Final = ("duel", "taken_over")
+"""Guesses that a static member did not restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def _kind(event: Event) -> object:
     fields = event.fields
     who = fields.get("who") or {}
     if event.type == "member_replaced":
-        return event.type, fields.get("quick"), fields.get("likely")
+        return event.type, fields.get("quick"), fields.get("likely") in TWO_CLIENTS
     if event.type == "member_fenced":
         return event.type, who.get("instance"), fields.get("api"), fields.get("likely")
     if event.type == "requests_refused":
@@ -97,7 +99,7 @@ def _sentence(repeated: Repeated) -> str:
         spans = dict.fromkeys((span(min(away)), span(max(away)))) if away else ()
         after = f", away for {' to '.join(spans)}" if spans else ""
         how = "without a rebalance" if last.get("quick") else "with a rebalance"
-        did = "changed hands" if last.get("likely") in ("duel", "taken_over") else "restarted"
+        did = "changed hands" if last.get("likely") in TWO_CLIENTS else "restarted"
         return f"{names} {did} {times} times {within}{after}, {how}{guess_text(last)}"
     if events[0].type == "member_fenced":
         return (

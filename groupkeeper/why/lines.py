@@ -50,8 +50,8 @@ def _replaced(fields: Part) -> str:
         where = f" on {str(evidence['old_host']).lstrip('/')}" if evidence.get("old_host") else ""
         heard = f" and which had been heard from {span(away)} before" if away is not None else ""
         return (
-            f"{who}, which is another client, took the place of {old}{where}, whose connection was "
-            f"still open{heard}, {how}{guess_text(fields)}"
+            f"{who} took the place of {old}{where}, whose connection was still open{heard}, {how}: "
+            f"probably another client, not a restart{guess_text(fields)}"
         )
     return f"{who} restarted{after} and took the place of {old}, {how}{guess_text(fields)}"
 

@@ -6,9 +6,10 @@ import pytest
 
 from groupkeeper.history.rows import Rows
 from tests.simulation.cluster import START_OF_TIME_MS
+from tests.support.apps import GROUP
 from tests.support.folded_events import folded
 from tests.support.served import Served
-from tests.support.situations import GROUP, SITUATIONS, Situation
+from tests.support.situations import SITUATIONS, Situation
 from tests.support.stored_events import stored
 
 SETTINGS = "group.initial.rebalance.delay.ms=3000", "auto.create.topics.enable=true"

@@ -43,7 +43,7 @@ def back(told: Told, at_ms: int, why: str = "member_joined") -> None:
     told.completed(duration_ms=1_000, **plan(a=[0, 1], b=[2, 3, 4], c2=[5]))
 
 
-def test_a_removed_member_is_not_read_from_its_last_request_and_others_from_their_rejoin() -> None:
+def test_a_removed_member_is_unread_from_its_last_request_others_from_their_rejoin() -> None:
     told = settled()
     lost(told, 60_000, silent_ms=10_000)
     first, second = told.rounds()

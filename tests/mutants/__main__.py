@@ -22,12 +22,13 @@ from rich.progress import Progress
 from rich.table import Table
 
 from tests.mutants import catalogue
+from tests.mutants.advice import ADVICE_MUTANTS
 from tests.mutants.events import EVENT_MUTANTS
 from tests.mutants.examples import EXAMPLE_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.tiers import is_long
 
-MUTANTS = (*catalogue.MUTANTS, *EVENT_MUTANTS, *EXAMPLE_MUTANTS)
+MUTANTS = (*catalogue.MUTANTS, *EVENT_MUTANTS, *EXAMPLE_MUTANTS, *ADVICE_MUTANTS)
 ROOT = Path(__file__).parents[2]
 TREE = ("coordinator", "protocol", "storage", "groupkeeper", "tests", "benchmarks", "examples")
 FILES = ("pyproject.toml",)

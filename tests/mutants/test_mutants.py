@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import catalogue
+from tests.mutants.advice import ADVICE_MUTANTS
 from tests.mutants.events import EVENT_MUTANTS
 from tests.mutants.examples import EXAMPLE_MUTANTS
 from tests.mutants.mutant import Misplaced, Mutant
 
-MUTANTS = (*catalogue.MUTANTS, *EVENT_MUTANTS, *EXAMPLE_MUTANTS)
+MUTANTS = (*catalogue.MUTANTS, *EVENT_MUTANTS, *EXAMPLE_MUTANTS, *ADVICE_MUTANTS)
 ROOT = Path(__file__).parents[2]
 
 

@@ -1,7 +1,7 @@
 """What goes wrong with consumers, driven against a whole server under virtual time.
 
 docs/why.md shows what `groupkeeper why` says of each, and tests/history/test_served.py checks that
-the causes are right. Not real clients: what these send is what such clients send.
+the causes are right.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,120 +12,15 @@ from groupkeeper.history.returns import find_returns
 from groupkeeper.history.rounds import Folding, HistoryEntry, time_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import Event
-from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from tests.simulation.cluster import START_OF_TIME_MS
-from tests.support.consumer import Membership, dealt, subscription
-from tests.support.served import Client, Served
+from tests.support.apps import BEAT_S, GROUP, App, again, finish, live, rebalance, share, three
+from tests.support.served import Served
 from tests.support.stored_events import stored
-from tests.support.wire import Exchange
 
-GROUP: Final = "billing"
-PARTITIONS: Final = 6
-BEAT_S: Final = 3.0
 ADMIN = "adminclient-1"
 EVEN_MS: Final = 100
 SHIFT_MS: Final = START_OF_TIME_MS - 1_795_316_400_000
 """So that all begin at 2026-11-22 03:00 UTC."""
-
-
-class App(Client, Membership):
-    """A consumer application; `poll_ms` is its max.poll.interval.ms."""
-
-    def __init__(
-        self,
-        served: Served,
-        name: str,
-        *,
-        instance: str | None = None,
-        session_ms: int = 10_000,
-        poll_ms: int = 60_000,
-        protocol: str = "range",
-    ) -> None:
-        Client.__init__(self, served)
-        Membership.__init__(self, GROUP, instance, session_ms, poll_ms, protocol=protocol)
-        self._exchange = Exchange(name)
-        self.name = name
-        self.topics = ["orders"]
-        software = {"client_software_name": "apache-kafka-java", "client_software_version": "4.1.0"}
-        self.call(3, ApiVersionsRequest(**software))
-
-    def ask(self) -> None:
-        """Send JoinGroup, and again with the member id that a new dynamic member is given."""
-        self.metadata = subscription(*self.topics)
-        self.send(9, self.join_request())
-        if self.instance_id is None and not self.member_id:
-            answer = self.take()
-            assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
-            self.member_id = answer.member_id
-            self.send(9, self.join_request())
-
-    def joined(self) -> bool:
-        """Take the answer to JoinGroup; whether this is the leader."""
-        answer = self.take()
-        assert answer.error_code == 0, answer.error_code
-        self.take_join(answer)
-        return bool(answer.leader == self.member_id and answer.members)
-
-    def alive(self) -> int:
-        """Send a heartbeat; the error code."""
-        return int(self.call(4, self.heartbeat_request()).error_code)
-
-    def goodbye(self, reason: str) -> None:
-        """Send LeaveGroup."""
-        self.call(5, self.leave_request(reason))
-        self.member_id = ""
-
-    def restart(self) -> "App":
-        """The same application in a new process."""
-        return App(
-            self._served,
-            self.name,
-            instance=self.instance_id,
-            session_ms=self.session_ms,
-            poll_ms=self.rebalance_ms,
-            protocol=self.protocol,
-        )
-
-
-def rebalance(served: Served, *apps: App, gap_s: float = 0.3) -> None:
-    """All join, one after the other, and get their assignments."""
-    for app in apps:
-        app.ask()
-        served.advance(gap_s)
-    leaders = [app for app in apps if app.joined()]
-    share(served, leaders[0], apps)
-
-
-def share(served: Served, leader: App, apps: Sequence[App]) -> None:
-    """The partitions are dealt out."""
-    plan = dealt([app.member_id for app in apps], "orders", PARTITIONS)
-    for app in apps:
-        if app is not leader:
-            app.send(5, app.sync_request())
-    served.advance(0.2)
-    leader.send(5, leader.sync_request(plan))
-    for app in apps:
-        assert app.take().error_code == 0
-
-
-def live(served: Served, seconds: float, *apps: App) -> list[App]:
-    """Time passes, and these send heartbeats; those that were told to rejoin."""
-    told: dict[int, App] = {}
-    for _ in range(round(seconds / BEAT_S)):
-        served.advance(BEAT_S)
-        for app in apps:
-            if app.alive() == ErrorCode.REBALANCE_IN_PROGRESS:
-                told[id(app)] = app
-    return [*told.values()]
-
-
-def three(served: Served, **fields: Any) -> list[App]:
-    """A Stable group of three, half a minute old."""
-    apps = [App(served, f"billing-{letter}", **fields) for letter in "abc"]
-    rebalance(served, *apps, gap_s=0.5)
-    # The first one formed the group alone: its round, and those that the others caused.
-    live(served, 30, *apps)
-    return apps
 
 
 # -- the situations --------------------------------------------------------------------------------
@@ -288,21 +183,69 @@ def group_shrunk(served: Served) -> float:
     return began
 
 
-def again(served: Served, app: App) -> App:
-    """The same process with a new connection."""
-    other = app.restart()
-    other.member_id, other.generation = app.member_id, app.generation
-    return other
+def partitions_added(served: Served) -> float:
+    a, b, c = three(served)
+    began = served.loop.time()
+    a.reason = "cached metadata has changed from (version2: {orders=6}) to (version3: {orders=12})"
+    a.ask()
+    finish(served, a, *live(served, BEAT_S, b, c))
+    return began
 
 
-def finish(served: Served, new: App, *told: App) -> None:
-    """The others rejoin after one that waits already."""
-    for app in told:
-        app.ask()
-        served.advance(0.3)
-    apps = (new, *told)
-    leaders = [app for app in apps if app.joined()]
-    share(served, leaders[0], apps)
+def restarted_quickly(served: Served) -> float:
+    a, b, c = three(served)
+    began = served.loop.time()
+    c.goodbye("the consumer is being closed")
+    told = live(served, BEAT_S, a, b)
+    rebalance(served, *told)
+    served.advance(1)
+    c = c.restart()
+    c.ask()
+    finish(served, c, *live(served, BEAT_S, a, b))
+    return began
+
+
+def static_restarts(served: Served) -> float:
+    apps = [App(served, "billing", instance=f"pod-{n}") for n in (1, 2, 3)]
+    rebalance(served, *apps)
+    live(served, 30, *apps)
+    began = served.loop.time()
+    for number, pause_s in enumerate((2.0, 4.5, 3.0, 2.5)):
+        old = apps[number % 3]
+        old.hang_up()
+        served.advance(pause_s)
+        apps[number % 3] = old.restart()
+        apps[number % 3].ask()
+        apps[number % 3].joined()
+        live(served, 9, *apps)
+    return began
+
+
+def taken_over(served: Served) -> float:
+    a, b = (App(served, "billing", instance=f"pod-{n}") for n in (1, 2))
+    rebalance(served, a, b)
+    live(served, 30, a, b)
+    began = served.loop.time()
+    twin = b.restart()
+    twin.ask()
+    twin.joined()
+    return began
+
+
+def rejoined_after_load(served: Served) -> float:
+    apps = [App(served, f"billing-{letter}") for letter in "abc"]
+    for each in apps:
+        each.more_protocols = ("cooperative-sticky",)
+    rebalance(served, *apps, gap_s=0.5)
+    live(served, 30, *apps)
+    began = served.loop.time()
+    served.restart(after=1)
+    served.settled()
+    a, b, c = (again(served, app) for app in apps)
+    live(served, BEAT_S, a, b, c)
+    c.ask()
+    finish(served, c, *live(served, BEAT_S, a, b))
+    return began
 
 
 @dataclass(frozen=True)
@@ -393,6 +336,36 @@ SITUATIONS: Final = (
         "One of three consumers is configured with a second topic while it runs.",
         other_topics,
         ["subscription_changed"],
+    ),
+    Situation(
+        "Partitions are added",
+        "The leader's client sees that a topic has more partitions, and rejoins to assign them.",
+        partitions_added,
+        ["leader_rejoined/partitions_changed"],
+    ),
+    Situation(
+        "A member is restarted within seconds",
+        "One of three consumers is closed and started again at once.",
+        restarted_quickly,
+        ["member_left/shutdown", "member_joined"],
+    ),
+    Situation(
+        "Static members are restarted again and again",
+        "Consumers with a `group.instance.id` crash, and are back within their session.",
+        static_restarts,
+        [],
+    ),
+    Situation(
+        "Another client takes the place of a running one",
+        "A second client starts with the `group.instance.id` of one that still runs.",
+        taken_over,
+        [],
+    ),
+    Situation(
+        "A member rejoins after the coordinator was restarted",
+        "The server is restarted. A consumer that offers two assignors rejoins, unchanged.",
+        rejoined_after_load,
+        ["rejoined_after_load"],
     ),
     Situation(
         "The group is larger than it may be",

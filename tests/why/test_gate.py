@@ -52,7 +52,7 @@ def session(ms: int, cost: Cost | None = LESS) -> SettingChange:
 # -- costs -----------------------------------------------------------------------------------------
 
 
-def test_a_change_that_would_have_cost_less_passes_with_its_procedure_and_its_figures() -> None:
+def test_a_change_that_would_have_cost_less_passes_with_procedure_and_figures() -> None:
     verdict = judge(STATIC, JAVAS)
     assert verdict.text == (
         "Set a group.instance.id for each member and session.timeout.ms=60000 (60 s), by one "

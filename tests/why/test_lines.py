@@ -143,3 +143,26 @@ def test_a_round_does_without_the_fields_of_its_events() -> None:
         told.during(type_)
         [entry] = told.entries()
         assert isinstance(entry, Round), type_
+
+
+def test_a_client_that_takes_the_place_of_a_running_one_is_probably_another() -> None:
+    fields: dict[str, Any] = {"old_member": "m1", "quick": True, "away_ms": 254}
+    evidence = {"old_connection": "open", "old_host": "/10.0.0.8", "old_client": "billing"}
+    text = told_line(
+        "member_replaced",
+        who=who("m2", instance="pod-3"),
+        likely="taken_over",
+        evidence=evidence,
+        **fields,
+    )
+    assert text == (
+        "pod-3 (member m2, client billing, on 10.0.0.7) took the place of m1 on 10.0.0.8, whose "
+        "connection was still open and which had been heard from 254 ms before, without a "
+        "rebalance: probably another client, not a restart"
+    )
+
+
+def test_a_clock_that_was_moved_is_told_with_its_direction() -> None:
+    for jump_ms, way in ((-60_000, "back by 60 s"), (60_000, "forward by 60 s")):
+        text = told_line("coordinator_stalled", what="clock", duration_ms=5, jump_ms=jump_ms)
+        assert f"the wall clock of the coordinator was moved {way}" in text

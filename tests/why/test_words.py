@@ -508,3 +508,68 @@ def test_cooperative_members_kept_consuming() -> None:
     text = paragraph(told.rounds()[0])
     assert "after it gave up" in text
     assert "partitions that stayed were consumed meanwhile" in text
+
+
+STALL = {"stalled_ms": 15_000, "stall_ended_ms": 2_000, "stalled": "log"}
+
+
+@pytest.mark.parametrize("code", ["session_expired", "member_joined", "member_rejoined"])
+def test_a_stall_of_the_coordinator_is_told_before_all_else_and_no_setting_of_clients(
+    code: str,
+) -> None:
+    text = paragraph(round_of(cause(code, POD, likely="coordinator_stalled", **STALL)))
+    assert (
+        "The coordinator did not answer for 15 s, until 2.0 s before: its log could not be written."
+    ) in text
+    assert text.endswith("its disk or its machine; no setting of the consumers is wrong.")
+
+
+def test_sessions_that_end_late_beside_new_members_are_a_stall_of_the_coordinator() -> None:
+    told = Told()
+    late = expired(who(), 6_000, silent_ms=15_000, connection="closed")
+    told.started(cause("member_joined", who("m2")))
+    told.during("member_removed", who=who(), cause=late)
+    told.completed()
+    text = paragraph(told.rounds()[0])
+    assert "The coordinator noticed the end of 1 session up to 9.0 s late" in text
+    assert "no setting of the consumers is wrong" in text
+
+
+def test_of_workers_of_connect_no_consumption_is_told() -> None:
+    told = Told()
+    told.started(cause("metadata_changed", POD))
+    told.joined(("m1", 5), protocol="sessioned", protocol_type="connect")
+    told.completed(assignment=None, moved=None, unassigned_ms=None)
+    text = paragraph(told.rounds()[0])
+    assert "rejoined with other metadata. The rebalance took 3.0 s. Nothing is wrong" in text
+    assert "onsum" not in text and "cooperative" not in text
+
+
+def test_a_first_start_names_the_session_of_the_member() -> None:
+    told = Told()
+    timeouts = {"session_timeout_ms": 6_000, "rebalance_timeout_ms": 9_000}
+    told.tell("member_joined", who=POD, kind="static", **timeouts)
+    told.started(cause("static_member_joined", POD))
+    told.completed()
+    assert "a restart within its session.timeout.ms (6000) needs no" in advice(told.rounds()[0])
+
+
+def test_a_member_that_rejoined_states_no_motive_but_as_a_guess() -> None:
+    said = paragraph(round_of(cause("member_rejoined", POD, revoked=0)))
+    assert "rejoined with the same topics and other user data." in said
+    assert "assignor" not in said and "partitions_changed" not in said
+    guessed = paragraph(
+        round_of(cause("member_rejoined", POD, likely="partitions_revoked", revoked=2))
+    )
+    assert (
+        "after it gave up 2 partitions: probably the second rebalance of an incremental" in guessed
+    )
+
+
+@pytest.mark.parametrize(
+    "code", ["static_member_returned_changed", "static_member_returned_unready"]
+)
+def test_a_static_member_that_still_ran_was_probably_not_restarted(code: str) -> None:
+    text = paragraph(round_of(cause(code, POD, likely="taken_over", old_connection="open")))
+    assert "probably is another client, and took the place of one that still ran," in text
+    assert "restarted" not in text
