@@ -49,6 +49,12 @@ OF_ABSENCE: Final = frozenset(
 """Causes of rounds that members with instance ids do not need, if they come back in time."""
 
 
+SECOND: Final = "member_rejoined"
+"""Cause of the second rebalance of an incremental assignor."""
+SECOND_MS: Final = 30_000
+"""It begins at most this long after the end of the first."""
+
+
 @dataclass(slots=True)
 class _Loss:
     """A round that lost members, and the rounds in which they came back."""
@@ -60,8 +66,10 @@ class _Loss:
     absent_ms: int | None = 0
     back: int = 0
     """Number of partitions of the members that came back."""
+    has_returns: bool = False
 
     def take_back(self, lost: Lost, away_ms: int) -> None:
+        self.has_returns = True
         if lost.partitions is None or self.absent_ms is None:
             self.absent_ms = None
         else:
@@ -69,7 +77,9 @@ class _Loss:
             self.back += lost.partitions
 
     def came_in(self, current: Round, *, others: bool) -> None:
-        """Note a round in which some came back, and set the incident of all rounds."""
+        """Note a round in which some came back, or that an incremental assignor needed after one,
+        and set the incident of all rounds once any came back.
+        """
         self.others |= others
         if all(current is not each for each in self.rounds):
             self.rounds.append(current)
@@ -78,20 +88,22 @@ class _Loss:
         known = [each for each in unread if each is not None]
         now_ms = sum(known) if len(known) == len(unread) and not self.others else None
         gone = None if None in held else sum(each or 0 for each in held) - self.back
-        for each in self.rounds:
+        for each in self.rounds if self.has_returns else ():
             each.incident = Incident(now_ms, self.absent_ms, gone)
 
 
 class Returns:
     """Members that left and may return within `RETURN_MS`. Memory is bounded by periodic sweeps."""
 
-    __slots__ = ("_lost", "_sweep_at")
+    __slots__ = ("_lost", "_recent", "_sweep_at")
 
     _lost: dict[_Name, list[Lost]]
     """Lost members by identity, oldest first."""
 
     def __init__(self) -> None:
         self._lost = {}
+        self._recent: list[_Loss] = []
+        """Of the last round, for the second one of an incremental assignor."""
         self._sweep_at = SWEEP_AT
 
     def lose(self, who: Part, lost: Lost) -> None:
@@ -123,6 +135,16 @@ class Returns:
         self._lost = {name: some for name, some in kept.items() if some}
         self._sweep_at = 2 * len(self._lost) + SWEEP_AT
 
+    def _is_second(self, current: Round) -> bool:
+        """Return whether an incremental assignor needed this round after the last one."""
+        if (current.cause or {}).get("code") != SECOND or current.added or current.removed:
+            return False
+        ended = [each.rounds[-1].ended_at_ms for each in self._recent]
+        began_ms = current.started_at_ms
+        return began_ms is not None and all(
+            each is not None and began_ms - each <= SECOND_MS for each in ended
+        )
+
     def add(self, current: Round) -> None:
         """Add a round, in order: sets its `away_ms` and the `returned_ms` of earlier rounds."""
         stayed = on_one_connection(current)
@@ -142,9 +164,15 @@ class Returns:
                 if back is not None:
                     found.append(back)
                     _tell(current, at_ms, back)
+        if self._is_second(current):
+            for one in self._recent:
+                one.came_in(current, others=bool(current.more_causes))
+            return
         loss.others = _has_others(current, len(found))
-        for one in {id(back.loss): back.loss for back in found if back.loss}.values():
+        returned = [*{id(back.loss): back.loss for back in found if back.loss}.values()]
+        for one in returned:
             one.came_in(current, others=loss.others)
+        self._recent = [loss, *returned]
 
 
 def find_returns(entries: Iterable[HistoryEntry]) -> None:

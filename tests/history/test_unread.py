@@ -94,6 +94,42 @@ def test_a_loss_and_its_return_are_one_incident() -> None:
     assert first.incident.gone == 0
 
 
+def test_the_second_rebalance_of_an_incremental_assignor_is_part_of_the_incident() -> None:
+    told = settled()
+    lost(told, 60_000)
+    for at_ms in (63_000, 90_000):
+        if at_ms == 90_000:
+            back(told, 80_000)
+        told.at(at_ms).started(cause("member_rejoined", who("a")))
+        told.at(at_ms + 1_000).joined(("a", 0), ("b", 0))
+        told.completed(duration_ms=1_000, moved=1, unassigned_ms=700, kept=True, **plan(**PLAN))
+    _, first, second, third, fourth = told.rounds()
+    assert first.incident == third.incident == fourth.incident == second.incident
+    assert fourth.incident is not None
+    seen = [each.unread_ms for each in (first, second, third, fourth)]
+    assert fourth.incident.now_ms == sum(each or 0 for each in seen)
+    assert seen[1] == seen[3] == 700
+
+
+def test_a_rejoin_long_after_the_return_is_another_matter() -> None:
+    told = settled()
+    lost(told, 60_000)
+    back(told, 80_000)
+    told.at(180_000).started(cause("member_rejoined", who("a")))
+    told.at(181_000).joined(("a", 0), ("b", 0))
+    told.completed(duration_ms=1_000, **plan(**PLAN))
+    assert told.rounds()[-1].incident is None
+
+
+def test_without_a_return_there_is_no_incident() -> None:
+    told = settled()
+    lost(told, 60_000)
+    told.at(63_000).started(cause("member_rejoined", who("a")))
+    told.at(64_000).joined(("a", 0), ("b", 0))
+    told.completed(duration_ms=1_000, **plan(**PLAN))
+    assert [each.incident for each in told.rounds()] == [None, None, None]
+
+
 @pytest.mark.parametrize("why", ["subscription_changed", "member_joined"])
 def test_a_round_with_other_causes_would_have_been_anyhow(why: str) -> None:
     told = settled()

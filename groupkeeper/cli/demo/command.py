@@ -101,8 +101,7 @@ class _Story:
         print(f"\n{number}. {step.title}\n", flush=True)
         entries = await self._until_over(step)
         printer = Printer(as_json=False)
-        for entry in entries:
-            printer.entry(entry)
+        printer.entries(entries)
         print(f"  Partitions: {await self._owners()}.", flush=True)
 
     async def _until_over(self, step: _Step) -> list[HistoryEntry]:
