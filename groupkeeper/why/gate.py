@@ -29,7 +29,7 @@ from groupkeeper.why.client_settings import (
     software_of_client,
     spellings,
 )
-from groupkeeper.why.texts import setting
+from groupkeeper.why.texts import setting, span
 
 FREE: Final = frozenset({HEARTBEAT, POLL_RECORDS, LARGEST_GROUP, LARGEST_RECORD})
 """Settings that keep no partition from being read: more heartbeats, smaller batches, and limits of
@@ -67,6 +67,7 @@ class Audience:
     """Whether the software of any member is unknown."""
     limits: SessionLimits = field(default_factory=SessionLimits)
     rebalance_timeout_ms: int | None = None
+    session_timeout_ms: int | None = None
 
     @classmethod
     def of(cls, current: Round) -> "Audience":
@@ -80,6 +81,7 @@ class Audience:
             None in known or not known,
             current.limits,
             current.rebalance_timeout_ms,
+            current.session_timeout_ms,
         )
 
 
@@ -106,7 +108,8 @@ def judge(change: SettingChange, audience: Audience) -> Verdict:
         return Verdict(text=f"No setting is proposed: {problem}.")
     settings = _with_needed(change, audience)
     texts = " and ".join(_text(key, value, audience) for key, value in settings)
-    return Verdict(settings, f"Set {texts}{_procedure(settings)}{_gain(change)}.")
+    text = f"Set {texts}{_procedure(settings)}{_gain(change)}.{_price(settings, audience)}"
+    return Verdict(settings, text)
 
 
 def first_passing(changes: Iterable[SettingChange], audience: Audience) -> Verdict:
@@ -196,6 +199,14 @@ def _gain(change: SettingChange) -> str:
         return ""
     now_ms, then_ms = change.cost
     return f": nobody read for {partition_time(now_ms)}, it would have been {_seconds(then_ms)}"
+
+
+def _price(settings: Iterable[tuple[str, int | str]], audience: Audience) -> str:
+    """Return what a longer session costs in other incidents; empty if it is not longer."""
+    session_ms = dict(settings).get(SESSION)
+    if not isinstance(session_ms, int) or session_ms <= (audience.session_timeout_ms or 0):
+        return ""
+    return f" A member that dies then keeps its partitions for {span(session_ms)}."
 
 
 def partition_time(ms: int) -> str:

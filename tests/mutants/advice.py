@@ -74,8 +74,8 @@ ADVICE_MUTANTS = (
     Mutant(
         "procedure not named",
         GATE,
-        "{_procedure(settings)}{_gain(change)}",
-        "{_gain(change)}",
+        "{_procedure(settings)}{_gain(change)}.{_price(",
+        "{_gain(change)}.{_price(",
         (_GATE + "test_a_change_that_would_have_cost_less_passes_with_procedure_and_figures",),
     ),
     Mutant(

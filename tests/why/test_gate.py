@@ -57,9 +57,17 @@ def test_a_change_that_would_have_cost_less_passes_with_procedure_and_figures() 
     assert verdict.text == (
         "Set a group.instance.id for each member and session.timeout.ms=60000 (60 s), by one "
         "rolling restart with one id for each process: nobody read for 50 partition-seconds, it "
-        "would have been 20."
+        "would have been 20. A member that dies then keeps its partitions for 60 s."
     )
     assert verdict.passes
+
+
+def test_a_session_that_is_not_longer_has_no_price() -> None:
+    long = Audience(
+        "consumer", "range", (JAVA_CLIENT,), has_unknown=False, session_timeout_ms=60_000
+    )
+    assert "dies" not in judge(STATIC, long).text
+    assert "dies" in judge(session(61_000), long).text
 
 
 @pytest.mark.parametrize(
@@ -308,3 +316,20 @@ def test_nothing_that_is_proposed_would_have_cost_more_or_is_no_setting_of_the_m
             assert proposed[POLL_INTERVAL] >= proposed[SESSION]
         if names != {"apache-kafka-java"}:
             assert POLL_RECORDS not in proposed or names <= {"apache-kafka-java", "kafka-python"}
+
+
+@given(
+    partitions=st.integers(1, 40),
+    members=st.integers(2, 6),
+    away_ms=st.integers(1, 900_000),
+    took_ms=st.integers(1, 60_000),
+)
+def test_an_instance_id_is_proposed_if_and_only_if_it_would_have_cost_less(
+    partitions: int, members: int, away_ms: int, took_ms: int
+) -> None:
+    shape = {"partitions": partitions, "members": members, "took_ms": took_ms}
+    held = len(range(members - 1, partitions, members))
+    now_ms = 2 * partitions * took_ms  # all stand still when it leaves, and when it is back
+    then_ms = held * max(away_ms, took_ms)
+    for text in told(absence(away_ms=away_ms, **shape)):
+        assert ("Set a group.instance.id" in text) is (then_ms < now_ms), text

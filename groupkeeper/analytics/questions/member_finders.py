@@ -91,10 +91,9 @@ def find_restarts(row: AnswerRow) -> Finding | None:
     )
     if not verdict.passes:
         return Finding(LOW, sentence, row)
-    price = "" if session == known else " A member that dies keeps its partitions as long."
     told = row | {"instance": True if is_static else None}
     setting = change(verdict.text, told)
-    return Finding(MEDIUM, f"{sentence}{price}", row, None, setting, session_ms=session)
+    return Finding(MEDIUM, sentence, row, None, setting, session_ms=session)
 
 
 def find_idle(rows: Answers) -> Iterator[Finding]:
