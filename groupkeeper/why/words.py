@@ -9,7 +9,7 @@ from typing import Final
 
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import COMPLETED, EMPTIED, UNDER_WAY, Outage, Round
-from groupkeeper.protocol.group_event_words import CODES
+from groupkeeper.protocol.group_event_words import CODES, LIKELY
 from groupkeeper.why.advice import advice
 from groupkeeper.why.outcomes import late_text, leader_text, moved_text, outcome_text
 from groupkeeper.why.sessions import late_expiries, outlasted_ms, stalled_ms, unheard
@@ -32,6 +32,7 @@ def paragraph(current: Round) -> str:
     sentences = [
         trigger(current),
         _said(current.cause),
+        _unknown_guess(current.cause or {}),
         _stalled(current.cause or {}),
         _more_causes(current),
         _outage(current),
@@ -128,6 +129,14 @@ def _member_left(cause: Part, evidence: Part, current: Round) -> str:
     return f"{_who(cause)} left{how}{since}."
 
 
+def _unknown_guess(cause: Part) -> str:
+    """Name a guess that this version does not know."""
+    likely = cause.get("likely")
+    if not likely or likely in LIKELY:
+        return ""
+    return f"What probably is behind it is {likely}, which this command does not know."
+
+
 def _stalled(cause: Part) -> str:
     """Describe the stall of the coordinator behind a cause."""
     evidence = cause.get("evidence") or {}
@@ -157,7 +166,8 @@ def _removed_by_admin(cause: Part, evidence: Part, current: Round) -> str:
 def _session_expired(cause: Part, evidence: Part, current: Round) -> str:
     session, silent = number(evidence, "session_timeout_ms"), number(evidence, "silent_ms")
     if silent is None or session is None:
-        return f"{_who(cause)} was removed, as no heartbeat came in time.{_connection(evidence)}"
+        how = _connection(cause, evidence)
+        return f"{_who(cause)} was removed, as no heartbeat came in time.{how}"
     limit = f"and its session.timeout.ms is {session}"
     if evidence.get("connection", "") is None:
         loaded = "nothing came from it since the coordinator was loaded"
@@ -170,7 +180,7 @@ def _session_expired(cause: Part, evidence: Part, current: Round) -> str:
         )
     return (
         f"{_who(cause)} was removed: its last heartbeat came {span(silent)} before, {limit}."
-        f"{_beats(evidence)}{_connection(evidence)}"
+        f"{_beats(evidence)}{_connection(cause, evidence)}"
     )
 
 
@@ -192,7 +202,7 @@ def _waited(cause: Part, evidence: Part, current: Round) -> str:
     heard = f" Its last request came {span(silent)} before." if silent is not None else ""
     return (
         f"{_who(cause)} was removed: it {what}{within}{limit}.{heard}"
-        f"{_beats(evidence)}{_connection(evidence)}"
+        f"{_beats(evidence)}{_connection(cause, evidence)}"
     )
 
 
@@ -207,7 +217,10 @@ def _beats(evidence: Part) -> str:
     return f" Before, {beats} heartbeats came every {span(interval)}."
 
 
-def _connection(evidence: Part) -> str:
+def _connection(cause: Part, evidence: Part) -> str:
+    """Return what the connection of a member says, unless the coordinator stood still."""
+    if cause.get("likely") == "coordinator_stalled":
+        return ""
     known = evidence.get("connection")
     return {
         "open": (

@@ -517,11 +517,18 @@ STALL = {"stalled_ms": 15_000, "stall_ended_ms": 2_000, "stalled": "log"}
 def test_a_stall_of_the_coordinator_is_told_before_all_else_and_no_setting_of_clients(
     code: str,
 ) -> None:
-    text = paragraph(round_of(cause(code, POD, likely="coordinator_stalled", **STALL)))
+    evidence = STALL | {"connection": "open", "silent_ms": 7_000, "session_timeout_ms": 6_000}
+    text = paragraph(round_of(cause(code, POD, likely="coordinator_stalled", **evidence)))
+    assert "its network was cut" not in text
     assert (
         "The coordinator did not answer for 15 s, until 2.0 s before: its log could not be written."
     ) in text
     assert text.endswith("its disk or its machine; no setting of the consumers is wrong.")
+
+
+def test_a_guess_of_a_newer_server_is_named() -> None:
+    text = paragraph(round_of(cause("member_left", POD, likely="full_moon")))
+    assert "What probably is behind it is full_moon, which this command does not know." in text
 
 
 def test_sessions_that_end_late_beside_new_members_are_a_stall_of_the_coordinator() -> None:
