@@ -24,19 +24,20 @@ Source: `CoordinatorRuntime` and `CoordinatorLoader`.
 
 from collections.abc import Callable, Generator
 from enum import StrEnum
+from functools import partial
 
 from groupkeeper.coordinator.apis import GROUP_APIS, GroupRequest, refuse, spoil
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Deadlines, Timer, TimerKind
 from groupkeeper.coordinator.deletion import STEP_SHARE, Allowance, forget_topics
-from groupkeeper.coordinator.facts import CoordinatorStalled, GroupsLoaded
+from groupkeeper.coordinator.facts import GroupsLoaded
 from groupkeeper.coordinator.gate import FACTS_MOST, Released, Replies, ReplyGate, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.heartbeat import Beat, steady_beat
 from groupkeeper.coordinator.member_bytes import MemberBytes, Total
-from groupkeeper.coordinator.prolong import prolong
+from groupkeeper.coordinator.prolong import note_stall, prolong
 from groupkeeper.coordinator.replay import Replay
 from groupkeeper.coordinator.replies import answer_join, answer_sync
 from groupkeeper.coordinator.session_start import SessionStart
@@ -227,9 +228,10 @@ class Partition:
         return self._end(step)
 
     def decide(self, decision: Callable[[Step], None], at: tuple[int, int]) -> Step:
-        """Take a step that neither a request nor a timer triggers, while ACTIVE: tests move time
-        (`liveness.keep_alive`), end sessions (`timers.end_session`) and start rebalances
-        (`rebalance.prepare`). For the returned step see duty 3. May raise: duty 5.
+        """Take a step that neither a request nor a timer triggers, while ACTIVE: a stop of the
+        process (`prolong.note_stall`); tests move time (`liveness.keep_alive`), end sessions
+        (`timers.end_session`) and start rebalances (`rebalance.prepare`). For the returned step see
+        duty 3. May raise: duty 5.
         """
         step = self._begin(*at)
         decision(step)
@@ -325,21 +327,8 @@ class Partition:
         now, since = at[0], self.gate.stalls.waiting_since
         replies, facts = self.gate.written(unwritten, now)
         if since is not None and now - since >= STALL_MS:
-            facts += self.stalled(Stall("log", since, now), at).told
+            facts += self.decide(partial(note_stall, Stall("log", since, now)), at).told
         return replies, facts
-
-    def stalled(self, stall: Stall, at: tuple[int, int], jump_ms: int | None = None) -> Step:
-        """Note a time in which the coordinator did not answer, which has just ended: see `stalls`.
-
-        `jump_ms`: how far the wall clock was moved. For the returned step see duty 3.
-        """
-        step = self._begin(*at)
-        if stall.what != "clock":
-            self.gate.stalls.last = stall
-        if len(self.deadlines.due) > 1:  # the check for old offsets, and timers of members
-            head = "", 0, "", 0
-            step.note(CoordinatorStalled(*head, stall.what, stall.duration_ms, jump_ms))
-        return self._end(step)
 
     def resume(self, now: int) -> None:
         """Set the timers of `held_back` to `now` if the last piece is durable."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from groupkeeper.coordinator.caller import Peer
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.facts import CoordinatorStalled
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.liveness import last_heard, postpone, session_timer
@@ -37,6 +38,17 @@ def prolong(groups: Groups, timer: Timer, step: Step) -> bool:
             return ends_ms is not None
         case _:
             return _phase(group, timer, stall, step)
+
+
+def note_stall(stall: Stall, step: Step, jump_ms: int | None = None) -> None:
+    """Note a time in which the coordinator did not answer, which has just ended. `jump_ms`: how far
+    the wall clock was moved, which prolongs nothing.
+    """
+    if jump_ms is None:
+        step.stalls.last = stall
+    if len(step.deadlines.due) > 1:  # the check for old offsets, and timers of members
+        head = "", 0, "", 0
+        step.note(CoordinatorStalled(*head, stall.what, stall.duration_ms, jump_ms))
 
 
 def _end(stall: Stall, began_ms: int, timeout_ms: int, step: Step) -> int | None:

@@ -21,7 +21,6 @@ from groupkeeper.coordinator.gate import FACTS_MOST, Replies, Unwritten
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.live import View, live_view, longest_silence
 from groupkeeper.coordinator.partition import Partition
-from groupkeeper.coordinator.stalls import Stall
 from groupkeeper.coordinator.steady_commit import Offsets, SteadyCommit, is_valid
 from groupkeeper.coordinator.step import Step
 from groupkeeper.exchange import ReplyTo
@@ -200,12 +199,6 @@ class PartitionDriver:
         clock = self._services.clock
         now, wall = max(clock.now(), self._alarm.at), clock.wall()
         self._turn("a timer failed", lambda: self._partition.advance(now, wall))
-
-    def stalled(self, stall: Stall, jump_ms: int | None = None) -> None:
-        """See `Partition.stalled`; ignored by a partition that is not active."""
-        if not self.absence:
-            note = partial(self._partition.stalled, stall, self._time(), jump_ms)
-            self._turn("a decision failed", note)
 
     @property
     def timers(self) -> Mapping[Timer, int]:

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
+from groupkeeper.coordinator.prolong import note_stall
 from groupkeeper.coordinator.stalls import Stall
 from groupkeeper.groups.driver import PartitionDriver
 from groupkeeper.groups.partition_log import PartitionLog
@@ -75,9 +77,10 @@ class GroupPartitions:
             await asyncio.wait(loads, timeout=seconds)
 
     def stalled(self, stall: Stall, jump_ms: int | None = None) -> None:
-        """Note a time in which the process did not answer. `jump_ms` as in `Partition.stalled`."""
+        """Note a time in which the process did not answer: see `note_stall`."""
         for driver in self._drivers:
-            driver.stalled(stall, jump_ms)
+            if not driver.absence:
+                driver.decide(partial(note_stall, stall, jump_ms=jump_ms))
 
     def stop(self) -> None:
         """Refuse new requests from now on, as the process ends."""

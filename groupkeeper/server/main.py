@@ -13,10 +13,11 @@ from groupkeeper.observe import logs
 from groupkeeper.server.collector import collect_old, keep_collections_short
 from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.http_port import HttpPort
-from groupkeeper.server.loop import count_failed_accepts, watched_loop
+from groupkeeper.server.loop import WatchedSelector, count_failed_accepts, watched_loop
 from groupkeeper.server.server import Server, World
 from groupkeeper.server.signals import at_signals
 from groupkeeper.server.stopping import keep_deadline
+from groupkeeper.server.stops import report_stops
 from groupkeeper.settings.options import Address, ServeOptions, format_address
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.backup.note import NotRestored
@@ -38,10 +39,9 @@ def run(options: ServeOptions) -> int:
         loop, watch = watched_loop()
         watch.turns, watch.iterations = server.turns, server.metrics.iterations
         watch.last = collect_old
-        watch.stopped, watch.clock_moved = server.note_stop, server.note_clock
         count_failed_accepts(loop, server.metrics.connections)
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
-            return runner.run(_serve(server, options))
+            return runner.run(_serve(server, options, watch))
     except (SettingsError, NotRestored) as error:
         return exit_with(str(error), WRONG_CALL)
     except (StorageError, OSError) as error:
@@ -58,10 +58,11 @@ def _world(options: ServeOptions) -> World | None:
     return World(files=files, compact=partial(compact, files))
 
 
-async def _serve(server: Server, options: ServeOptions) -> int:
+async def _serve(server: Server, options: ServeOptions, selector: WatchedSelector) -> int:
     stopped = asyncio.Event()
     at_signals(stopped.set)
     await server.start()
+    report_stops(selector, server)
     http: HttpPort | None = None
     http_at = "off"
     try:

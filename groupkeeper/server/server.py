@@ -21,7 +21,6 @@ from groupkeeper.connections.connection_table import ConnectionTable
 from groupkeeper.connections.listener import Listener
 from groupkeeper.connections.steady import Driver
 from groupkeeper.coordinator.member_bytes import Total
-from groupkeeper.coordinator.stalls import Stall
 from groupkeeper.exchange import Handler
 from groupkeeper.groups.embedded_log import EmbeddedLogs, LogServices
 from groupkeeper.groups.event_limits import Personal
@@ -118,7 +117,6 @@ class Server:
         self._options = options
         self._world = world or World(at_once=sync_threads)
         self.stage = StopStage()
-        self._serves = False
         self._directory = Directory(self._world.files, options)
         self.store = self._directory.store
         self._settings = settings = self._directory.settings
@@ -168,21 +166,6 @@ class Server:
         """Return the address for clients of a listener, in Metadata responses and the like."""
         return self._advertised[listener]
 
-    def note_stop(self, began: float, ended: float) -> None:
-        """Note that the event loop did not run between these times, in monotonic seconds."""
-        for_ms = round((ended - began) * 1000)
-        _log.warning("the process stood still", for_ms=for_ms)
-        if self._serves:
-            now = self._clock.now()
-            self.group_partitions.stalled(Stall("process", now - for_ms, now))
-
-    def note_clock(self, moved: float) -> None:
-        """Note that the wall clock was moved, or the machine was suspended."""
-        _log.warning("the wall clock was moved", by_ms=int(moved * 1000))
-        if self._serves:
-            now = self._clock.now()
-            self.group_partitions.stalled(Stall("clock", now, now), int(moved * 1000))
-
     @property
     def files(self) -> Files:
         return self._world.files
@@ -194,7 +177,7 @@ class Server:
     async def start(self) -> None:
         """Open the port. Partitions with a log are loaded in the background. Raises OSError."""
         settings, loop = self._options.settings, asyncio.get_running_loop()
-        self._clock = clock = self._world.clock(loop)
+        self.clock = clock = self._world.clock(loop)
         self.failed: asyncio.Future[BaseException] = loop.create_future()
         """Done when the disk can no longer be trusted: the process has to end."""
         self._executor = self._world.executor("writer")
@@ -230,7 +213,6 @@ class Server:
         self.listener = self._listener(clock)
         await self._listen()
         self.group_partitions.start()
-        self._serves = True
         self.topics.admin.finish_deletions()
         self.topics.start_retention(clock)
         self._watch = DirectoryWatch(self._writer, self._shard_lost, self._give_up)
@@ -264,7 +246,7 @@ class Server:
         from groupkeeper.groups.sight import ScrapeLook
 
         parts = self.group_partitions, self.topics, self.lags
-        return ScrapeLook(self._options.node_id, *parts, PacedTurns(), self._clock)
+        return ScrapeLook(self._options.node_id, *parts, PacedTurns(), self.clock)
 
     @property
     def personal(self) -> Personal:
@@ -284,12 +266,12 @@ class Server:
             groups=self.group_partitions,
             topics=self.topics,
             metrics=self.metrics,
-            clock=self._clock,
+            clock=self.clock,
             turns=turns,
             personal=self.personal,
             about=self.about,
             lags=self.lags,
-            history=LagHistory(self.lags, turns, self._clock),
+            history=LagHistory(self.lags, turns, self.clock),
         )
 
     def _event_services(self, clock: Clock) -> EventServices:
@@ -378,7 +360,7 @@ class Server:
         stage.name = "segments of logs that were not open"
         await self._writer.call(self.store.write_back_on, None)
         await self._loader.close()
-        lacking = await complete_segments(self.store, self._writer.call, self._clock)
+        lacking = await complete_segments(self.store, self._writer.call, self.clock)
         try:
             stage.name = "segments"
             of_groups = self._writer.call(self.store.close_logs, self._world.at_once)

@@ -13,6 +13,7 @@ from groupkeeper.protocol.messages.fetch import FetchPartition, FetchRequest, Fe
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.protocol.record_batch import decode_records, encode_batch, iter_batches
 from groupkeeper.protocol.timed_batch import TimedRecord, encode_timed_batch
+from groupkeeper.server.stops import note_clock, note_stop
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.recovery.opening import open_log
@@ -123,8 +124,8 @@ def test_a_stop_of_the_process_is_stored_where_members_are(serve: Serve) -> None
 
     async def stop() -> None:
         now = served.loop.time()
-        served.server.note_stop(now - 7.0, now)
-        served.server.note_clock(-3_600.0)
+        note_stop(served.server, now - 7.0, now)
+        note_clock(served.server, -3_600.0)
 
     served.run(stop())
     served.advance(1)
@@ -138,7 +139,11 @@ def test_a_stop_of_the_process_is_stored_where_members_are(serve: Serve) -> None
 
 def test_a_stop_that_no_member_notices_is_only_a_line(serve: Serve) -> None:
     served = serve(ONE)
-    served.server.note_stop(0.0, 7.0)
+
+    async def stop() -> None:
+        note_stop(served.server, 0.0, 7.0)
+
+    served.run(stop())
     served.advance(1)
     assert "coordinator_stalled" not in types(served)
 

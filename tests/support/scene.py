@@ -11,6 +11,7 @@ The cast (lea leads, fred follows, ...) and words such as *knock*: docs/glossary
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from groupkeeper.coordinator.liveness import keep_alive
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.member_bytes import Total
 from groupkeeper.coordinator.partition import Partition
+from groupkeeper.coordinator.prolong import note_stall
 from groupkeeper.coordinator.rebalance import prepare
 from groupkeeper.coordinator.stalls import Stall
 from groupkeeper.coordinator.step import KeyValue, Step
@@ -276,12 +278,13 @@ class Scene:
         """The process stands still. Its driver reports that before anything else happens."""
         self.now += ms
         stall = Stall("process", self.now - ms, self.now)
-        self._settle(self.partition.stalled(stall, self.at))
+        self._settle(self.partition.decide(partial(note_stall, stall), self.at))
 
     def move_clock(self, ms: int) -> None:
         """The wall clock is moved."""
         stall = Stall("clock", self.now, self.now)
-        self._settle(self.partition.stalled(stall, self.at, ms))
+        note = partial(note_stall, stall, jump_ms=ms)
+        self._settle(self.partition.decide(note, self.at))
 
     def skip(self, ms: int, beats: Mapping[str, int]) -> None:
         """Time is moved; people go on with heartbeats every so many ms."""
