@@ -22,7 +22,7 @@ LONG: Final[Mapping[str, tuple[str, ...]]] = {
     "tests/storage/test_swap.py": ("[kill]",),
     "tests/topics/test_catalog.py::test_no_crash_during": ("[kill]",),
     "tests/topics/test_limits.py": (),
-    "tests/truth/": ("[closed]", "words"),
+    "tests/truth/test_truth.py": ("[closed]", "words"),
     "tests/weeks/": (
         "same_bytes",
         "outages_are",

@@ -12,6 +12,8 @@ from tests.clients.libraries import CONFLUENT
 from tests.parity.happened import parsed
 from tests.truth.__main__ import judge, main
 from tests.truth.catalogue import SITUATIONS
+from tests.truth.incidents.catalogue import INCIDENTS
+from tests.truth.incidents.truths import ANY, NONE
 from tests.truth.reading import ALL, NO
 
 PLAYED = {
@@ -50,8 +52,9 @@ def test_there_are_enough_situations_and_all_words_are_known() -> None:
     assert {kind for _, kind, _ in LINES} <= set(TYPES)
     causes = {fields["cause"] for _, _, fields in LINES if "cause" in fields}
     guesses = {fields["likely"] for _, _, fields in LINES if "likely" in fields}
+    guesses |= {reason for each in INCIDENTS for _, reason in each.truth.pairs}
     assert causes <= set(CauseCode)
-    assert guesses == {*LIKELY, "null"}
+    assert guesses == {*LIKELY, "null", ANY, NONE}
 
 
 def test_words_that_mean_no_situation_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

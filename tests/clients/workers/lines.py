@@ -89,6 +89,14 @@ class Worker:
         self.start(topics, settings)
         self.polls = True
 
+    def do_unsubscribe(self):
+        self.polls = False  # some clients refuse to be polled now
+        self.consumer.unsubscribe()
+
+    def do_resubscribe(self, topics):
+        self.do_subscribe(topics)
+        self.polls = True
+
     def start(self, topics, settings):
         """Make a consumer with these settings, under Kafka's names, and subscribe it."""
         raise NotImplementedError

@@ -66,6 +66,10 @@ class KafkaPython3(KafkaPython):
         members = [MemberToRemove(group_instance_id=one, reason="a test") for one in instance_ids]
         _raise_first(self.admin().remove_group_members(group, members))
 
+    def do_remove_members(self, group, member_ids):
+        members = [MemberToRemove(member_id=one) for one in member_ids]
+        _raise_first(self.admin().remove_group_members(group, members))
+
 
 def _raise_first(answer):
     """Raise the first error in an answer of one error class per member or partition."""

@@ -52,6 +52,10 @@ func owned(event string) func(context.Context, *kgo.Client, map[string][]int32) 
 }
 
 func start(bootstrap string, wanted command) (*kgo.Client, error) {
+	balancer := kgo.RangeBalancer()
+	if wanted.More["partition.assignment.strategy"] == "cooperative-sticky" {
+		balancer = kgo.CooperativeStickyBalancer()
+	}
 	options := []kgo.Opt{
 		kgo.SeedBrokers(bootstrap),
 		kgo.ConsumerGroup(wanted.Group),
@@ -59,11 +63,14 @@ func start(bootstrap string, wanted command) (*kgo.Client, error) {
 		kgo.SessionTimeout(ms(wanted.SessionMS)),
 		kgo.HeartbeatInterval(ms(wanted.HeartbeatMS)),
 		kgo.ClientID(wanted.More["client.id"].(string)),
-		kgo.Balancers(kgo.RangeBalancer()),
+		kgo.Balancers(balancer),
 		kgo.DisableAutoCommit(),
 		kgo.OnPartitionsAssigned(owned("assigned")),
 		kgo.OnPartitionsRevoked(owned("revoked")),
 		kgo.OnPartitionsLost(owned("revoked")),
+	}
+	if age, ok := wanted.More["metadata.max.age.ms"].(float64); ok {
+		options = append(options, kgo.MetadataMaxAge(ms(int(age))), kgo.MetadataMinAge(ms(500)))
 	}
 	if wanted.InstanceID != nil {
 		options = append(options, kgo.InstanceID(*wanted.InstanceID))
@@ -101,6 +108,10 @@ func main() {
 		switch wanted.Do {
 		case "start":
 			client, err = start(os.Args[1], wanted)
+		case "commit":
+			err = client.CommitUncommittedOffsets(context.Background())
+		case "enforce":
+			client.ForceRebalance()
 		case "close":
 			client.Close()
 		default:

@@ -55,7 +55,7 @@ public final class OnJava implements ConsumerRebalanceListener {
             try {
                 if (line != null) {
                     answer(line);
-                } else if (consumer != null) {
+                } else if (consumer != null && !consumer.subscription().isEmpty()) {
                     poll();
                 } else {
                     Thread.sleep(20);
@@ -79,6 +79,8 @@ public final class OnJava implements ConsumerRebalanceListener {
             case "commit" -> consumer.commitSync();
             case "stall" -> Thread.sleep((long) (1000 * Double.parseDouble(words.get("seconds"))));
             case "subscribe" -> consumer.subscribe(List.of(words.get("topics")), this);
+            case "resubscribe" -> consumer.subscribe(List.of(words.get("topics")), this);
+            case "enforce" -> consumer.enforceRebalance();
             case "unsubscribe" -> consumer.unsubscribe();
             case "close" -> {
                 consumer.close();
