@@ -29,6 +29,10 @@ class Cable:
         """Forward nothing any more, in either direction."""
         self._is_cut.set()
 
+    def mend(self) -> None:
+        """Forward again. What was sent meanwhile is lost."""
+        self._is_cut.clear()
+
     def close(self) -> None:
         """Close all sockets."""
         for end in self._ends:

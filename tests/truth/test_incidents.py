@@ -122,30 +122,23 @@ def test_what_could_not_be_played_is_played_again(tmp_path: Path) -> None:
 def test_the_table_has_each_verdict_and_the_exit_code_says_whether_one_is_wrong(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    incident = INCIDENTS[0]
-    told = {"verdict": RIGHT, "why": [], "pairs": [], "events": [], "sentences": []}
-    wrong = told | {
-        "verdict": WRONG,
-        "why": ["told member_left/-"],
-        "pairs": [["member_left", NONE]],
-    }
-    outcome = Outcome(
-        incident.name, incident.client.name, 1, 2.0, {LIVE: told, EVENTS: told, PLAIN: told}
-    )
+    [incident] = chosen_of(INCIDENTS, CONFLUENT.name, "one of two is shut down")
+    told: dict[str, Any] = {"pairs": [["member_left", NONE]], "events": [], "sentences": []}
+    layers = dict.fromkeys((LIVE, EVENTS, PLAIN), told | {"verdict": WRONG, "why": []})
+    good = Outcome(incident.name, incident.client.name, 1, 2.0, layers)
     path = tmp_path / "outcomes"
     words = ["incidents", "--show", "--resume", str(path)]
-    [*_] = run([(incident, 1)], path, player=lambda *_: outcome)
-    assert main(words) == 0
-    [*_] = run(
-        [(incident, 1)],
-        path,
-        player=lambda *_: replace(outcome, layers=outcome.layers | {LIVE: wrong}),
-    )
+    [*_] = run([(incident, 1)], path, player=lambda *_: good)
+    assert main(words) == 0  # judged again, by the truth of today
+
+    wrong = layers[LIVE] | {"pairs": [["session_expired", NONE]]}
+    bad = replace(good, layers=layers | {LIVE: wrong})
+    [*_] = run([(incident, 1)], path, player=lambda *_: bad)
     capsys.readouterr()
     assert main(words) == 1
     shown = capsys.readouterr().out
     assert "X··" in shown
-    assert "told member_left/-" in shown
+    assert "told session_expired/-" in shown
 
 
 def test_a_play_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

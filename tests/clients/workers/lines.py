@@ -93,6 +93,9 @@ class Worker:
         self.polls = False  # some clients refuse to be polled now
         self.consumer.unsubscribe()
 
+    def do_poll_again(self):
+        self.polls = True
+
     def do_resubscribe(self, topics):
         self.do_subscribe(topics)
         self.polls = True

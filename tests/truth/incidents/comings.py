@@ -19,7 +19,11 @@ _THREE: Final = ("alpha", "beta", "gamma")
     *EVERY,
     source="block/ftl#3815",
     truth=truth(
-        "beta was closed and left.", _LEFT, "", *_ROLLING, r"crash|poll too late|was paused"
+        "beta was closed and left.",
+        _LEFT,
+        "",
+        *_ROLLING,
+        r"crash|(?<!whether its application )called poll too late|was paused",
     ),
 )
 def _closed(stage: Stage) -> None:
@@ -126,7 +130,7 @@ def _all_killed(stage: Stage) -> None:
         f"{_LEFT} member_joined",
         "group_emptied/* member_joined/*",
         *_ROLLING,
-        r"crash|paused|poll too late",
+        r"crash|paused|(?<!whether its application )called poll too late",
     ),
 )
 def _recreate(stage: Stage) -> None:
@@ -144,7 +148,7 @@ def _recreate(stage: Stage) -> None:
         "Three members were closed and started again one after the other.",
         f"{_LEFT}|member_left/rolling_restart member_joined/rolling_restart",
         "member_joined member_joined/rolling_restart member_left/rolling_restart",
-        r"crash|paused|poll too late",
+        r"crash|paused|(?<!whether its application )called poll too late",
     ),
 )
 def _rolling(stage: Stage) -> None:
@@ -154,6 +158,56 @@ def _rolling(stage: Stage) -> None:
         members[place].ask("close")
         stage.group.settle(*others)
         members[place] = stage.join(name, session_ms=LONG_MS)
+        stage.group.settle(*members)
+
+
+@incident(
+    "rolling restart of a cooperative group",
+    CONFLUENT,
+    FRANZ_GO,
+    source="PostHog/posthog#34155: consumption drops in deploys although assignors are cooperative",
+    truth=truth(
+        "Three members of a cooperative group were closed and started one after the other.",
+        f"{_LEFT}|member_left/rolling_restart member_joined/rolling_restart",
+        "member_joined member_joined/rolling_restart member_left/rolling_restart "
+        "member_rejoined/partitions_revoked leader_rejoined/partitions_revoked",
+        r"crash|paused|partition\.assignment\.strategy",
+    ),
+)
+def _rolling_cooperative(stage: Stage) -> None:
+    how = {"partition__assignment__strategy": "cooperative-sticky", "session_ms": LONG_MS}
+    members = stage.settled(*_THREE, **how)
+    for place, name in enumerate(_THREE):
+        others = [each for each in members if each is not members[place]]
+        members[place].ask("close")
+        stage.group.settle(*others)
+        members[place] = stage.join(name, **how)
+        stage.group.settle(*members)
+
+
+@incident(
+    "members are away for a minute each",
+    CONFLUENT,
+    KAFKA_PYTHON,
+    FRANZ_GO,
+    source="review of the analysis, A3: pods that need a minute to start",
+    truth=truth(
+        "Two members were closed, away for a minute, and started again, one after the other.",
+        f"{_LEFT} member_joined|member_joined/rolling_restart",
+        "member_joined member_joined/rolling_restart member_left/rolling_restart",
+        r"crash|paused|(?<!whether its application )called poll too late",
+    ),
+    bench=True,
+)
+def _minutes_away(stage: Stage) -> None:
+    members = stage.settled(*_THREE, session_ms=45_000)
+    for place, name in enumerate(_THREE[:2]):
+        stage.advance(300)
+        others = [each for each in members if each is not members[place]]
+        members[place].ask("close")
+        stage.group.settle(*others)
+        stage.advance(60)
+        members[place] = stage.join(name, session_ms=45_000)
         stage.group.settle(*members)
 
 

@@ -13,7 +13,15 @@ from rich.table import Table
 
 from tests.truth.incidents.catalogue import INCIDENTS
 from tests.truth.incidents.layers import LAYERS
-from tests.truth.incidents.plays import AT_ONCE, NOT_PLAYED, Outcome, read, run, to_play
+from tests.truth.incidents.plays import (
+    AT_ONCE,
+    NOT_PLAYED,
+    Outcome,
+    judged_again,
+    read,
+    run,
+    to_play,
+)
 from tests.truth.incidents.truths import Incident
 from tests.truth.incidents.verdicts import RIGHT, UNKNOWN, VERDICTS, WRONG
 
@@ -58,9 +66,11 @@ def main(arguments: Sequence[str]) -> int:
     for client in {each.client for each in chosen if each.client.unusable}:
         console.print(f"left out: {client.name}: {client.unusable}")
     usable = [each for each in chosen if not each.client.unusable]
-    keys = {(each.name, each.client.name) for each in usable}
-    earlier = read(options.resume) if options.resume else []
-    outcomes = {each.key: each for each in earlier if each.key[:2] in keys}
+    known = {(each.name, each.client.name): each for each in usable}
+    earlier = (
+        [each for each in read(options.resume) if each.key[:2] in known] if options.resume else []
+    )
+    outcomes = {each.key: judged_again(each, known[each.key[:2]]) for each in earlier}
     if not options.show:
         outcomes |= _play(usable, options, outcomes.values(), console)
     show(list(outcomes.values()), console)

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tests.truth.incidents.layers import LAYERS
+from tests.truth.incidents.layers import Heard
 from tests.truth.incidents.stage import Stage
 from tests.truth.incidents.truths import Incident
 from tests.truth.incidents.verdicts import judge
@@ -81,6 +81,19 @@ def _played(incident: Incident, number: int) -> Outcome:
     return Outcome(incident.name, incident.client.name, number, seconds, layers, error)
 
 
+def judged_again(outcome: Outcome, incident: Incident) -> Outcome:
+    """The outcome with the verdicts of today: whoever corrects a truth need not play it again."""
+    layers = {}
+    for layer, told in outcome.layers.items():
+        heard = Heard(
+            [(code, reason) for code, reason in told["pairs"]],
+            [(code, reason) for code, reason in told["events"]],
+            told["sentences"],
+        )
+        layers[layer] = asdict(judge(incident, layer, heard)) | heard.as_json()
+    return replace(outcome, layers=layers)
+
+
 def read(path: Path) -> list[Outcome]:
     """Outcomes of earlier runs. A line that was not written to its end is left out."""
     found: dict[tuple[str, str, int], Outcome] = {}
@@ -124,6 +137,3 @@ def run(
             yield done.result()
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-__all__ = ["AT_ONCE", "LAYERS", "NOT_PLAYED", "Outcome", "play", "read", "run", "to_play"]

@@ -134,6 +134,28 @@ def _dies_meanwhile(stage: Stage) -> None:
     _settles(stage)
 
 
+@incident(
+    "a member joins while the disk hangs",
+    *_FOUR,
+    AIOKAFKA,
+    source="review of the core, C2: ids that expire before their answer has left",
+    truth=truth(
+        "gamma joined while the coordinator's disk hung for 8 s; all members went on.",
+        "coordinator_stalled member_joined|member_joined/coordinator_stalled",
+        f"member_joined {_STALLED}",
+        r"did not join with it|ended in its first seconds|cannot reach",
+        *_BLAME[2:6],
+    ),
+)
+def _joins_meanwhile(stage: Stage) -> None:
+    stage.settled("alpha", "beta", session_ms=6_000)
+    stage.server.flag.touch()
+    stage.join("gamma", session_ms=6_000)
+    time.sleep(8)
+    stage.server.flag.unlink()
+    _settles(stage)
+
+
 # -- away ------------------------------------------------------------------------------------------
 
 _BACK_SOURCE = "confluentinc/confluent-kafka-python#173; dpkp/kafka-python#1310"
