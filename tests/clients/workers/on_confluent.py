@@ -46,6 +46,9 @@ class Confluent(Worker):
             on_lost=lambda _, partitions: self.revoked(partitions),
         )
 
+    def do_unsubscribe(self):
+        self.consumer.unsubscribe()  # which is done in the polls after it
+
     def do_read(self, partitions, offset=OFFSET_BEGINNING):
         """Read partitions without joining a group, from their beginning or from one offset."""
         self.consumer = self._consumer({"group.id": "unused", "enable.auto.commit": False})

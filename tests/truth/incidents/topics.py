@@ -152,7 +152,8 @@ def _subscribes(stage: Stage) -> None:
         "which nobody reads.",
         "subscription_changed",
         "",
-        finds=r"(?i)subscri|nobody|not read|unread|behind|lag",
+        r"add members or partitions",
+        finds=r"(?i)subscri|nobody|not read|unread",
     ),
     bench=True,
 )
