@@ -160,9 +160,13 @@ class Stage:
 
     # -- the server --------------------------------------------------------------------------------
 
-    def disk_hangs(self, seconds: float) -> None:
-        """Let each sync of the server hang for a time, while records are written."""
+    def disk_hangs(self, seconds: float, *members: Worker) -> None:
+        """Let each sync of the server hang for a time, in which these members commit."""
+        if members:  # some clients commit only what is new
+            self.group.await_records(self.group.send(1), *members)
         self.server.flag.touch()
+        for each in members:
+            each.tell("commit")
         time.sleep(seconds)
         self.server.flag.unlink()
 
