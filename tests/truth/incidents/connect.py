@@ -238,7 +238,11 @@ def _worker_restarted(stage: Stage) -> None:
     CONNECT,
     source="apache/kafka#6958 (KIP-415)",
     truth=truth(
-        "A second worker joined.", "member_joined", _REBALANCED, *_NOT_CONNECT, r"crash|restarted"
+        "A second worker joined.",
+        "member_joined",
+        _REBALANCED,
+        *_NOT_CONNECT,
+        r"crash|(?<!sessions )restarted",
     ),
 )
 def _worker_added(stage: Stage) -> None:
@@ -287,7 +291,7 @@ _NOT_STREAMS: Final = (r"other topics", r"moved\. Nothing is wrong: only 0 parti
         "member_joined",
         _STREAMS,
         *_NOT_STREAMS,
-        r"crash|restarted",
+        r"crash|(?<!sessions )restarted",
     ),
 )
 def _instance_added(stage: Stage) -> None:
@@ -351,7 +355,7 @@ def _instance_closed(stage: Stage) -> None:
         "|metadata_changed/probing_rebalance",
         _STREAMS,
         *_NOT_STREAMS,
-        r"crash|restarted",
+        r"crash|(?<!sessions )restarted",
     ),
 )
 def _probes(stage: Stage) -> None:

@@ -24,10 +24,11 @@ _BLAME: Final = (
     r"It was (re)?started",
     r"Look for a crash",
     r"if a member was added",
+    r"second rebalance of a cooperative|only 0 partitions that moved",
 )
 """What blames clients that did nothing wrong, or has them changed."""
 _AWAY: Final = f"""{_STALLED} member_joined session_expired rejoined_after_load/* leader_rejoined
-    member_left pending_member_expired requests_refused/*"""
+    member_left member_rejoined pending_member_expired requests_refused/*"""
 _FOUR: Final = (KAFKA_PYTHON, CONFLUENT, JAVA, FRANZ_GO)
 
 

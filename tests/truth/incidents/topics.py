@@ -14,7 +14,7 @@ from tests.truth.incidents.stage import LONG_MS, Stage
 from tests.truth.incidents.truths import incident, truth
 from tests.truth.play import KAFKA_PYTHON
 
-_CHANGED: Final = (r"(other|different) topics", r"crash|restarted")
+_CHANGED: Final = (r"(other|different) topics", r"crash|(?<!sessions )restarted")
 _GREW: Final = "leader_rejoined|leader_rejoined/partitions_changed"
 _FOUR: Final = (KAFKA_PYTHON, CONFLUENT, JAVA, FRANZ_GO)
 
@@ -31,7 +31,7 @@ def quick(client: Library) -> dict[str, Any]:
 
 def add_partitions(stage: Stage, count: int) -> None:
     """Let the topic have so many partitions, and wait until the members have them."""
-    topic = CreatePartitionsTopic(name=stage.group.topic, count=count)
+    topic = CreatePartitionsTopic(name=stage.group.topic, count=count, assignments=None)
     with stage.client() as client:
         answer = client.call(3, CreatePartitionsRequest(topics=[topic], timeout_ms=10_000))
     assert not answer.results[0].error_code, answer
@@ -104,7 +104,8 @@ def _enforced(stage: Stage) -> None:
     truth=truth(
         "The coordinator was restarted; later the leader's application called enforceRebalance.",
         "rejoined_after_load/rebalance_enforced|leader_rejoined/rebalance_enforced",
-        "coordinator_loaded requests_refused/*",
+        "coordinator_loaded requests_refused/* rejoined_after_load leader_rejoined member_rejoined",
+        r"second rebalance of a cooperative|only 0 partitions that moved",
         r"partitions (came|were added)|topics or partitions",
         *_CHANGED,
     ),
@@ -176,7 +177,7 @@ def _left_behind(stage: Stage) -> None:
         "A topic was created that matches the pattern of the subscription.",
         "subscription_changed|subscription_changed/partitions_changed",
         "subscription_changed/*",
-        r"crash|restarted",
+        r"crash|(?<!sessions )restarted",
     ),
 )
 def _pattern(stage: Stage) -> None:
@@ -196,7 +197,7 @@ def _pattern(stage: Stage) -> None:
         "A member that reads another topic joined the group.",
         "member_joined",
         "",
-        r"crash|restarted|was away",
+        r"crash|(?<!sessions )restarted|was away",
     ),
 )
 def _foreign(stage: Stage) -> None:
@@ -219,7 +220,7 @@ def _foreign(stage: Stage) -> None:
         "A member with cooperative-sticky alone tried to join a group of range, and was refused.",
         "requests_refused",
         "requests_refused/*",
-        r"crash|restarted|paused",
+        r"crash|(?<!sessions )restarted|paused",
     ),
 )
 def _mixed(stage: Stage) -> None:
@@ -238,7 +239,7 @@ def _mixed(stage: Stage) -> None:
         "gamma joined; others gave partitions up and rejoined, as cooperative assignors do.",
         "member_joined member_rejoined/partitions_revoked",
         "leader_rejoined/partitions_revoked",
-        r"crash|restarted|Consumption stood still for",
+        r"crash|(?<!sessions )restarted|Consumption stood still for",
     ),
 )
 def _cooperative(stage: Stage) -> None:
@@ -294,7 +295,7 @@ def _idle_seventh(stage: Stage) -> None:
         "A third member was refused, as the group may have two.",
         "requests_refused",
         "requests_refused/*",
-        r"crash|restarted|paused",
+        r"crash|(?<!sessions )restarted|paused",
     ),
     settings={"group.max.size": "2"},
 )
@@ -314,7 +315,7 @@ def _full(stage: Stage) -> None:
         "An administrator deleted the topic that the group reads.",
         "",
         "leader_rejoined/* subscription_changed/* member_rejoined/*",
-        r"crash|restarted|paused",
+        r"crash|(?<!sessions )restarted|paused",
     ),
 )
 def _deleted(stage: Stage) -> None:
