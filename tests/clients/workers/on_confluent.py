@@ -19,6 +19,7 @@ SECONDS = 20.0
 class Confluent(Worker):
     consumer = None
     connected = None  # the administration client, connected on first use
+    owned = None  # the partitions of a member that keeps its own in rebalances
 
     def __init__(self, bootstrap):
         self.bootstrap = bootstrap
@@ -36,6 +37,8 @@ class Confluent(Worker):
 
     def start(self, topics, settings):
         self.consumer = self._consumer(settings)
+        strategy = str(settings.get("partition.assignment.strategy"))
+        self.owned = set() if strategy.startswith("cooperative") else None
         self.do_subscribe(topics)
 
     def do_subscribe(self, topics):
@@ -45,6 +48,18 @@ class Confluent(Worker):
             on_revoke=lambda _, partitions: self.revoked(partitions),
             on_lost=lambda _, partitions: self.revoked(partitions),
         )
+
+    def assigned(self, partitions):
+        if self.owned is not None:  # the callback has only what is new
+            self.owned |= {(one.topic, one.partition) for one in partitions}
+            partitions = [TopicPartition(*one) for one in self.owned]
+        super().assigned(partitions)
+
+    def revoked(self, partitions):
+        super().revoked(partitions)
+        if self.owned is not None:
+            self.owned -= {(one.topic, one.partition) for one in partitions}
+            self.assigned([])
 
     def do_unsubscribe(self):
         self.consumer.unsubscribe()  # which is done in the polls after it

@@ -39,15 +39,38 @@ func tell(event map[string]any) {
 
 func ms(number int) time.Duration { return time.Duration(number) * time.Millisecond }
 
-func owned(event string) func(context.Context, *kgo.Client, map[string][]int32) {
+type partition struct {
+	topic  string
+	number int32
+}
+
+// The callbacks have only what changes, of which there is less than all in a cooperative group.
+var owned = map[partition]bool{}
+var owning sync.Mutex
+
+func moved(isAssigned bool) func(context.Context, *kgo.Client, map[string][]int32) {
 	return func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
-		pairs := [][2]any{}
+		owning.Lock()
+		defer owning.Unlock()
 		for topic, numbers := range partitions {
 			for _, number := range numbers {
-				pairs = append(pairs, [2]any{topic, number})
+				if isAssigned {
+					owned[partition{topic, number}] = true
+				} else {
+					delete(owned, partition{topic, number})
+				}
 			}
 		}
-		tell(map[string]any{"event": event, "partitions": pairs})
+		pairs := [][2]any{}
+		for each := range owned {
+			pairs = append(pairs, [2]any{each.topic, each.number})
+		}
+		if !isAssigned {
+			tell(map[string]any{"event": "revoked", "partitions": [][2]any{}})
+		}
+		if isAssigned || len(owned) > 0 {
+			tell(map[string]any{"event": "assigned", "partitions": pairs})
+		}
 	}
 }
 
@@ -65,9 +88,9 @@ func start(bootstrap string, wanted command) (*kgo.Client, error) {
 		kgo.ClientID(wanted.More["client.id"].(string)),
 		kgo.Balancers(balancer),
 		kgo.DisableAutoCommit(),
-		kgo.OnPartitionsAssigned(owned("assigned")),
-		kgo.OnPartitionsRevoked(owned("revoked")),
-		kgo.OnPartitionsLost(owned("revoked")),
+		kgo.OnPartitionsAssigned(moved(true)),
+		kgo.OnPartitionsRevoked(moved(false)),
+		kgo.OnPartitionsLost(moved(false)),
 	}
 	if age, ok := wanted.More["metadata.max.age.ms"].(float64); ok {
 		options = append(options, kgo.MetadataMaxAge(ms(int(age))), kgo.MetadataMinAge(ms(500)))
