@@ -162,7 +162,7 @@ _NOT_CONNECT: Final = (
     source="strimzi/strimzi-kafka-operator#6438; review of the core, C5",
     truth=truth(
         "The configuration of a connector was changed.",
-        "metadata_changed",
+        "metadata_changed/config_changed",
         "metadata_changed/* leader_rejoined/*",
         *_NOT_CONNECT,
     ),
@@ -179,7 +179,7 @@ def _configured(stage: Stage) -> None:
     source="apache/kafka#6363 (KIP-415)",
     truth=truth(
         "A connector was created.",
-        "metadata_changed",
+        "metadata_changed/config_changed",
         "metadata_changed/* leader_rejoined/*",
         *_NOT_CONNECT,
     ),
@@ -279,7 +279,10 @@ _STREAMS: Final = (
     "member_joined member_rejoined/* leader_rejoined/* metadata_changed/* member_rejoined "
     "metadata_changed leader_rejoined"
 )
-_NOT_STREAMS: Final = (r"other topics", r"moved\. Nothing is wrong: only 0 partitions")
+_NOT_STREAMS: Final = (
+    r"other topics|topics or partitions were added",
+    r"moved\. Nothing is wrong: only 0 partitions",
+)
 
 
 @incident(
