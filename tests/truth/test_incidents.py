@@ -88,6 +88,12 @@ def test_a_report_has_to_find_it_and_a_log_without_events_need_not_have_them() -
     assert verdict(Heard([KILLED], [], ["its lag rises"]), PLAIN) == RIGHT
 
 
+def test_a_cause_that_is_named_like_an_event_is_needed_of_a_log_without_events() -> None:
+    joined = truth("a member joined", "member_joined").needs
+    assert verdict(Heard(), PLAIN, needs=joined, finds="") == UNKNOWN
+    assert verdict(Heard([("member_joined", NONE)]), PLAIN, needs=joined, finds="") == RIGHT
+
+
 def test_only_what_happened_later_counts() -> None:
     cause = {"code": "session_expired", "likely": "crash_or_network"}
     one = {"kind": "round", "cause": cause, "ended_at_ms": 7, "text": "x", "advice": "y"}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from groupkeeper.protocol.group_event_types import TYPES
+from groupkeeper.protocol.group_events import CauseCode
 from tests.support.process import PROGRAM, ROOT, Server
 
 LIVE, EVENTS, PLAIN = "live", "events", "plain"
@@ -161,4 +162,5 @@ def _reason(fields: Mapping[str, Any]) -> str:
     return fields.get("likely") or (fields.get("cause") or {}).get("likely") or NONE
 
 
-KNOWN_TYPES: Final = frozenset(TYPES)
+ONLY_EVENTS: Final = frozenset(TYPES) - frozenset(CauseCode)
+"""Codes that a log without events cannot have. Some types are named like causes."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.truth.incidents.layers import EVENTS, KNOWN_TYPES, LIVE, NONE, PLAIN, UNKNOWN, Heard
+from tests.truth.incidents.layers import EVENTS, LIVE, NONE, ONLY_EVENTS, PLAIN, UNKNOWN, Heard
 from tests.truth.incidents.truths import ANY, Incident, Pair, Truth
 
 RIGHT, WRONG = "right", "wrong"
@@ -95,7 +95,7 @@ def _missing(truth: Truth, layer: str, heard: Heard) -> list[str]:
     told = {*heard.pairs, *heard.events}
     missing = []
     for wanted in truth.needs:
-        if layer == PLAIN and all(code in KNOWN_TYPES for code, _ in wanted):
+        if layer == PLAIN and all(code in ONLY_EVENTS for code, _ in wanted):
             continue  # types of events, which that log does not have
         if not any(agrees(each, pair) for each in told for pair in wanted):
             missing.append("missing " + " or ".join("/".join(each) for each in wanted))
