@@ -81,17 +81,10 @@ def test_settings_that_a_client_does_not_have_are_wrong() -> None:
     assert verdict(longer, client=JAVA) == RIGHT
 
 
-def test_a_report_has_to_find_it_and_a_log_without_events_need_not_have_them() -> None:
+def test_a_report_has_to_find_it_and_a_log_without_events_is_asked_for_no_less() -> None:
     assert verdict(Heard([KILLED], [LOADED]), EVENTS) == UNKNOWN
     assert verdict(Heard([KILLED], [LOADED], ["its lag rises"]), EVENTS) == RIGHT
-    assert verdict(Heard([KILLED], [], ["its lag rises"]), EVENTS) == UNKNOWN
-    assert verdict(Heard([KILLED], [], ["its lag rises"]), PLAIN) == RIGHT
-
-
-def test_a_cause_that_is_named_like_an_event_is_needed_of_a_log_without_events() -> None:
-    joined = truth("a member joined", "member_joined").needs
-    assert verdict(Heard(), PLAIN, needs=joined, finds="") == UNKNOWN
-    assert verdict(Heard([("member_joined", NONE)]), PLAIN, needs=joined, finds="") == RIGHT
+    assert verdict(Heard([KILLED], [], ["its lag rises"]), PLAIN) == UNKNOWN
 
 
 def test_only_what_happened_later_counts() -> None:

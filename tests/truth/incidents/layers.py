@@ -14,8 +14,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from groupkeeper.protocol.group_event_types import TYPES
-from groupkeeper.protocol.group_events import CauseCode
 from tests.support.process import PROGRAM, ROOT, Server
 
 LIVE, EVENTS, PLAIN = "live", "events", "plain"
@@ -160,7 +158,3 @@ def _cause(cause: Mapping[str, Any] | None) -> tuple[str, str]:
 
 def _reason(fields: Mapping[str, Any]) -> str:
     return fields.get("likely") or (fields.get("cause") or {}).get("likely") or NONE
-
-
-ONLY_EVENTS: Final = frozenset(TYPES) - frozenset(CauseCode)
-"""Codes that a log without events cannot have. Some types are named like causes."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.truth.incidents.layers import EVENTS, LIVE, NONE, ONLY_EVENTS, PLAIN, UNKNOWN, Heard
+from tests.truth.incidents.layers import EVENTS, LIVE, NONE, PLAIN, UNKNOWN, Heard
 from tests.truth.incidents.truths import ANY, Incident, Pair, Truth
 
 RIGHT, WRONG = "right", "wrong"
@@ -47,7 +47,7 @@ def judge(incident: Incident, layer: str, heard: Heard) -> LayerVerdict:
     wrong = [*_false_pairs(incident, heard), *_harm(incident, heard)]
     if wrong:
         return LayerVerdict(WRONG, list(dict.fromkeys(wrong)))
-    missing = [*_missing(truth, layer, heard), *_not_found(truth, layer, heard)]
+    missing = [*_missing(truth, heard), *_not_found(truth, layer, heard)]
     return LayerVerdict(UNKNOWN if missing else RIGHT, missing)
 
 
@@ -91,15 +91,13 @@ def _harm(incident: Incident, heard: Heard) -> list[str]:
     return wrong
 
 
-def _missing(truth: Truth, layer: str, heard: Heard) -> list[str]:
+def _missing(truth: Truth, heard: Heard) -> list[str]:
     told = {*heard.pairs, *heard.events}
-    missing = []
-    for wanted in truth.needs:
-        if layer == PLAIN and all(code in ONLY_EVENTS for code, _ in wanted):
-            continue  # types of events, which that log does not have
-        if not any(agrees(each, pair) for each in told for pair in wanted):
-            missing.append("missing " + " or ".join("/".join(each) for each in wanted))
-    return missing
+    return [
+        "missing " + " or ".join("/".join(each) for each in wanted)
+        for wanted in truth.needs
+        if not any(agrees(each, pair) for each in told for pair in wanted)
+    ]
 
 
 def _not_found(truth: Truth, layer: str, heard: Heard) -> list[str]:
