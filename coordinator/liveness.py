@@ -145,8 +145,10 @@ def heartbeat_interval(member: Member, heard_ms: int) -> int | None:
 def expired(member: Member, due: int, step: Step) -> Cause:
     """Return the cause of a removal because the session ended, at `due`."""
     heard_ms = last_heard(member, due, step.now)
-    evidence, guess = silence(member, heard_ms, step), likely.CRASH_OR_NETWORK
-    stall = step.stalls.since(heard_ms, step.now)
+    evidence = silence(member, heard_ms, step)
+    # Not heard of since a load: it may have been gone before, or have given up meanwhile.
+    guess = likely.CRASH_OR_NETWORK if member.peer is not None else None
+    stall = step.stalls.at(step.now) if member.gave_up else step.stalls.since(heard_ms, step.now)
     if stall is not None:
         evidence |= evidence_of(stall, step.now)
         if member.gave_up or stall.duration_ms >= member.session_timeout_ms:
@@ -163,7 +165,7 @@ def late(group: Group, member: Member, phase: Late, step: Step) -> Cause:
     evidence["rebalance_timeout_ms"] = phase.rebalance_timeout_ms
     beating = heard_ms > phase.began_ms and evidence["connection"] != "closed"
     beating = beating and likely.runs(step.now - heard_ms, heartbeat_interval(member, heard_ms))
-    guess = likely.SLOW_MEMBER if beating else likely.CRASH_OR_NETWORK
+    guess = likely.SLOW_MEMBER if beating else likely.CRASH_OR_NETWORK if member.peer else None
     stall = step.stalls.since(phase.began_ms, step.now)
     if stall is not None:
         evidence |= evidence_of(stall, step.now)

@@ -88,6 +88,17 @@ def _phase(group: Group, timer: Timer, stall: Stall, step: Step) -> bool:
     return True
 
 
+def _is_of(member: Member, peer: Peer) -> bool:
+    """Whether a membership is of the client that joins anew: over the same connection, or under the
+    same name from the same host, where its connection is closed, or unknown since a load.
+    """
+    known = member.peer
+    if known is None:
+        return (member.client_id, member.client_host) == (peer.client_id, peer.host)
+    is_alike = (known.client_id, known.host) == (peer.client_id, peer.host)
+    return known.link is peer.link or (known.link.closed and is_alike)
+
+
 def give_up(group: Group, peer: Peer, session_ms: int, step: Step) -> dict[str, Any] | None:
     """If a client that joins anew has just given up its membership, as the coordinator did not
     answer, return the evidence, and let that membership end when it would have ended without the
@@ -96,11 +107,7 @@ def give_up(group: Group, peer: Peer, session_ms: int, step: Step) -> dict[str, 
     if step.stalls.behind(0, session_ms, step.now) is None:  # nearly always
         return None
     for member in group.members.values():
-        known = member.peer
-        if known is None or member.gave_up or member.waits:
-            continue
-        is_alike = (known.client_id, known.host) == (peer.client_id, peer.host)
-        if known.link is not peer.link and not (known.link.closed and is_alike):
+        if member.gave_up or member.waits or not _is_of(member, peer):
             continue
         timer = session_timer(group, member)
         heard_ms = last_heard(member, step.deadlines.due.get(timer), step.now)

@@ -13,6 +13,7 @@ from groupkeeper.coordinator.join_call import JoinCall
 from groupkeeper.coordinator.likely import (
     CONFIG_CHANGED,
     COORDINATOR_STALLED,
+    PARTITIONS_CHANGED,
     PARTITIONS_REVOKED,
     said_of_rejoin,
 )
@@ -29,8 +30,6 @@ METADATA_READ_BYTES: Final = 32 * 1024
 """The longest metadata that is read for evidence: a step has to stay short."""
 CONSUMER: Final = "consumer"
 """Protocol type of members whose metadata is a subscription; Kafka Streams has it, too."""
-
-
 CONNECT: Final = "connect"
 """Protocol type of the workers of Kafka Connect."""
 
@@ -47,14 +46,22 @@ def rejoin_cause(group: Group, member: Member, call: JoinCall, step: Step) -> Ca
         cause.likely, cause.evidence = CONFIG_CHANGED, {"config_offsets": offsets}
     elif cause.likely is None and count and not cause.reason:
         cause.likely = PARTITIONS_REVOKED
-    elif cause.likely is None:
+    elif code is not CauseCode.SUBSCRIPTION_CHANGED:
+        _blame_coordinator(group, member, cause, step)
+    return cause
+
+
+def _blame_coordinator(group: Group, member: Member, cause: Cause, step: Step) -> None:
+    """Guess that the member rejoins because the coordinator did not answer, or was loaded. Java
+    says that its metadata has changed, too, when it had lost all brokers.
+    """
+    if cause.likely in (None, PARTITIONS_CHANGED):
         due = step.deadlines.due.get(session_timer(group, member))
         heard_ms = last_heard(member, due, step.now)
         stall = step.stalls.behind(heard_ms, member.session_timeout_ms, step.now)
-        if stall is not None:
+        if stall is not None and (cause.likely is None or stall.what == "load"):
             cause.likely = COORDINATOR_STALLED
             cause.evidence = {**cause.evidence, **evidence_of(stall, step.now)}
-    return cause
 
 
 def _observed(group: Group, member: Member, call: JoinCall) -> tuple[CauseCode, int | None]:

@@ -19,8 +19,9 @@ HOLD_MS: Final = 1_000
 RECONNECT_MS: Final = 3_000
 """Time in which a client whose connection was closed during a stall sends a request again."""
 
-StallKind = Literal["process", "log", "clock"]
-"""The event loop did not run; records did not become durable; the wall clock was moved."""
+StallKind = Literal["process", "log", "clock", "load"]
+"""The event loop did not run; records did not become durable; the wall clock was moved; or the
+partition was loaded, and how long before nobody answered is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +72,8 @@ class Stalls:
 
 def evidence_of(stall: Stall, now: int) -> dict[str, Any]:
     """Return the evidence that a stall was behind something that happened at `now`."""
-    return {
-        "stalled": stall.what,
-        "stalled_ms": stall.duration_ms,
-        "stall_ended_ms": now - stall.ended,
-    }
+    evidence = {"stalled": stall.what, "stall_ended_ms": now - stall.ended}
+    return evidence if stall.what == "load" else evidence | {"stalled_ms": stall.duration_ms}
 
 
 WAITS_FOR_CLIENTS: Final = frozenset(

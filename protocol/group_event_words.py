@@ -202,15 +202,15 @@ LIKELY: Final[Mapping[str, Word]] = {
         briefly="did not come back to poll in time",
     ),
     "coordinator_stalled": Word(
-        "The coordinator did not answer for a time, as its process stood still or its log could not"
-        " be written: clients that got no answer in time give their places up and join anew.",
+        "The coordinator did not answer for a time, as its process stood still, its log could not"
+        " be written, or it was loaded: clients without an answer give up and join anew.",
         "Find what stopped the coordinator, its disk or its machine; no setting of the consumers"
         " is wrong.",
         family="F",
         briefly="got no answer from the coordinator in time",
     ),
     "partitions_changed": Word(
-        "The client said that its metadata has changed: partitions or topics came or went.",
+        "The client said that its metadata has changed, as when partitions or topics came or went.",
         "Nothing is wrong if topics changed; if they exist before consumers start, no setting is"
         " needed.",
         family="T",
@@ -223,7 +223,8 @@ LIKELY: Final[Mapping[str, Word]] = {
         briefly="enforced a rebalance",
     ),
     "probing_rebalance": Word(
-        "The client said that it probes: Kafka Streams looks whether standby tasks have caught up.",
+        "The client said that Kafka Streams had scheduled it: to look whether standby tasks have"
+        " caught up, or to move tasks that have.",
         "Nothing is wrong: it comes every `probing.rebalance.interval.ms` of Kafka Streams until"
         " tasks are where they should be.",
         family="T",
@@ -294,7 +295,8 @@ EVIDENCE: Final[Mapping[str, str]] = {
     " has read now",
     "old_host": "address of the replaced client",
     "old_client": "client id of the replaced client",
-    "stalled": "what stood still: `process`, `log` or `clock`",
+    "stalled": "what stood still: `process` or `log`; `load`: the coordinator was loaded, and how"
+    " long before nobody answered is not known",
     "stalled_ms": "how long the coordinator stood still",
     "stall_ended_ms": "how long before that was over; 0 while it lasts",
     "limit": "the limit that was met",

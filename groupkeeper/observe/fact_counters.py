@@ -10,7 +10,6 @@ from typing import Final, NamedTuple, get_args
 
 from groupkeeper.coordinator.facts import LimitName
 from groupkeeper.coordinator.likely import GUESSES
-from groupkeeper.coordinator.stalls import StallKind
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.group_event_types import TYPES
 from groupkeeper.protocol.group_events import CauseCode
@@ -85,7 +84,7 @@ COUNTERS: Final = {
         "Times in which a partition with members could not answer for a second or more: the process"
         " stood still, or its log; or the wall clock was moved.",
         ("what",),
-        _each(get_args(StallKind)),
+        _each(("process", "log", "clock")),
     ),
     "rebalance_causes_added": FactCounter(
         "Further triggers during a join phase.", ("cause",), CAUSES

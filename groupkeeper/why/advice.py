@@ -39,7 +39,9 @@ STALLED: Final = (
 def advice(current: Round) -> str:
     """Return one or a few sentences about the cause, and about members that delayed the round."""
     code, likely = (current.cause or {}).get("code"), (current.cause or {}).get("likely")
-    if likely == "coordinator_stalled" or (code in _JOINS and late_expiries(current)):
+    was_loaded = (current.cause or {}).get("evidence", {}).get("stalled") == "load"
+    blamed = likely == "coordinator_stalled" and not was_loaded
+    if blamed or (code in _JOINS and late_expiries(current)):
         return STALLED
     for each in current.removed:
         if current.missing and each.get("cause", {}).get("code") == "join_timeout":
@@ -251,7 +253,9 @@ ADVICE: Final[Mapping[str, Callable[[Round, Part], str]]] = {
     "member_left/shutdown": absences.member_left,
     "crash_or_network": absences.session_expired,
     "slow_member": absences.slow_member,
-    "coordinator_stalled": lambda current, evidence: STALLED,
+    "coordinator_stalled": lambda current, evidence: (
+        NOTHING_WRONG if evidence.get("stalled") == "load" else STALLED
+    ),
     "partitions_changed": _refreshed,
     "rebalance_enforced": _of_client,
     "probing_rebalance": _probing,

@@ -140,10 +140,11 @@ def _unknown_guess(cause: Part) -> str:
 def _stalled(cause: Part) -> str:
     """Describe the stall of the coordinator behind a cause."""
     evidence = cause.get("evidence") or {}
-    stalled = number(evidence, "stalled_ms")
+    stalled, ended = number(evidence, "stalled_ms"), number(evidence, "stall_ended_ms")
+    if evidence.get("stalled") == "load" and ended is not None:
+        return f"The coordinator was loaded {span(ended)} before, after a start or a failure."
     if stalled is None:
         return ""
-    ended = number(evidence, "stall_ended_ms")
     ago = f", until {span(ended)} before" if ended else ""
     why = STALLS.get(str(evidence.get("stalled")), "something stood still")
     return f"The coordinator did not answer for {span(stalled)}{ago}: {why}."

@@ -89,7 +89,9 @@ def test_a_rejoin_after_a_load_is_compared_with_what_is_stored(
     scene.join(who, **says)
     assert scene.state == "PreparingRebalance"  # as in Kafka
     assert scene.cause.code is code
-    assert scene.cause.likely == ("partitions_changed" if "reason" in says else None)
+    # Java says that its metadata has changed when it had lost all brokers, too.
+    stalled = code is not SUBSCRIPTION
+    assert (scene.cause.likely == "coordinator_stalled") is stalled
 
 
 def test_a_second_rejoin_after_a_load_is_compared_with_all_that_was_offered() -> None:
@@ -112,6 +114,8 @@ WORDS = {
     "need to revoke partitions [t-0] as indicated by the current assignment and re-join": (
         "partitions_revoked"
     ),
+    "triggered followup rebalance scheduled for 1764000000000": "probing_rebalance",
+    "from ForceRebalance": "rebalance_enforced",
     "the moon is full": None,
 }
 

@@ -290,3 +290,28 @@ def test_a_leader_that_rejoins_long_after_a_stall_has_another_reason() -> None:
             scene.heartbeat(name)
     scene.join("lea")
     assert scene.cause.likely is None
+
+
+def test_a_client_that_gave_up_while_the_coordinator_was_away_is_told_from_a_new_member() -> None:
+    scene = Scene()
+    scene.form("lea", "fred")
+    scene.crash()
+    scene.heartbeat("lea")
+    scene.restart("fred", version=3)
+    assert scene.cause.likely == COORDINATOR_STALLED
+    assert scene.cause.evidence == {"stalled": "load", "stall_ended_ms": 0}
+    scene.advance(SESSION)
+    [fact] = [each for each in scene.noted(MemberRemoved) if each.who.client_id == "fred"]
+    assert fact.cause.likely == COORDINATOR_STALLED
+
+
+def test_nothing_is_guessed_of_a_member_that_is_not_heard_of_after_a_load() -> None:
+    scene = Scene()
+    scene.form("lea", "fred")
+    scene.crash()
+    scene.heartbeat("lea")
+    scene.advance(SESSION - 1)
+    scene.heartbeat("lea")
+    scene.advance(1)
+    [fact] = scene.noted(MemberRemoved)
+    assert (fact.cause.code, fact.cause.likely) == (CauseCode.SESSION_EXPIRED, None)

@@ -132,8 +132,8 @@ EVENT_MUTANTS = (
     Mutant(
         "a new client after a stall taken for one that gave up",
         "coordinator/prolong.py",
-        "if known.link is not peer.link and not (known.link.closed and is_alike):",
-        "if False:",
+        "return known.link is peer.link or (known.link.closed and is_alike)",
+        "return True",
         (_STALLS + "test_a_new_client_after_a_stall_is_a_new_member",),
     ),
     Mutant(

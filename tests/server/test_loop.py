@@ -6,6 +6,7 @@ import selectors
 import socket
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from groupkeeper.observe.metrics import ConnectionStats
 from groupkeeper.server.descriptors import raise_limit
 from groupkeeper.server.loop import (
     FEW_EVENTS,
+    LOOK_S,
     MEMBERS,
     OTHERS,
+    STALL_S,
     WatchedSelector,
     count_failed_accepts,
     watched_loop,
@@ -184,65 +187,67 @@ async def test_what_else_goes_wrong_on_the_loop_is_told_as_before(lines: Lines) 
     assert [line["event"] for line in lines()] == ["something else"]
 
 
-def test_a_callback_that_takes_too_long_is_a_stop_and_a_short_one_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("groupkeeper.server.loop.STALL_S", 0.05)
-    loop, watch = watched_loop()
-    stops: list[float] = []
-    watch.stopped = lambda began, ended: stops.append(ended - began)
+class Times:
+    """Both clocks, and a selector that waits as long as a test says."""
 
-    async def main() -> None:
-        time.sleep(0.001)  # noqa: ASYNC251  # the loop is held up on purpose
-        await asyncio.sleep(0)
-        assert stops == []
-        time.sleep(0.06)  # noqa: ASYNC251
-        await asyncio.sleep(0)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.wall = 100.0, 1_000.0
+        self.waits: float | None = None
+        """Seconds of the next wait; None for as long as was asked for."""
+        self.stops: list[tuple[float, float]] = []
+        self.moved: list[float] = []
+        clocks = SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.wall + self.now)
+        monkeypatch.setattr("groupkeeper.server.loop.time", clocks)
+        monkeypatch.setattr(selectors.DefaultSelector, "select", self._select)
+        self.watch = WatchedSelector()
+        self.watch.stopped = lambda began, ended: self.stops.append((began, ended))
+        self.watch.clock_moved = self.moved.append
 
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(main())
-    [stop] = stops
-    assert stop >= 0.06
-
-
-def test_a_wait_that_lasts_longer_than_was_asked_for_is_a_stop(
-    watch: WatchedSelector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("groupkeeper.server.loop.STALL_S", 0.05)
-    stops: list[float] = []
-    watch.stopped = lambda began, ended: stops.append(ended - began)
-    watch.select(0.02)
-    assert stops == [], "as long as was asked for"
-    stopped = 0.06
-    select = selectors.DefaultSelector.select
-
-    def late(self: selectors.BaseSelector, timeout: float | None = None) -> Any:
-        time.sleep(stopped)
-        return select(self, timeout)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(selectors.DefaultSelector, "select", late)
-    watch.select(0.0)
-    [stop] = stops
-    assert stop >= stopped
+    def _select(self, timeout: float | None = None) -> list[Any]:
+        assert timeout is not None, "every wait has an end"
+        self.now += timeout if self.waits is None else self.waits
+        return []
 
 
-def test_a_wait_without_an_end_is_cut_so_that_a_stop_is_noticed(
-    watch: WatchedSelector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("groupkeeper.server.loop.LOOK_S", 0.01)
-    assert watch.select(None) == []
+@pytest.fixture
+def times(monkeypatch: pytest.MonkeyPatch) -> Times:
+    return Times(monkeypatch)
 
 
-def test_a_wall_clock_that_is_moved_is_told_once(
-    watch: WatchedSelector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    moved: list[float] = []
-    watch.clock_moved = moved.append
-    right = time.time
-    watch.select(0)
-    monkeypatch.setattr(time, "time", lambda: right() + 3_600)
+def test_a_callback_that_takes_too_long_is_a_stop_and_a_short_one_is_not(times: Times) -> None:
+    times.watch.select(0)
+    times.now += STALL_S - 0.001
+    times.watch.select(0)
+    assert times.stops == []
+    times.now += 2 * STALL_S
+    times.watch.select(0)
+    assert times.stops == [(times.now - 2 * STALL_S, times.now)]
+
+
+def test_a_wait_that_lasts_longer_than_was_asked_for_is_a_stop(times: Times) -> None:
+    times.watch.select(0.5)
+    times.waits = 0.5 + STALL_S - 0.001
+    times.watch.select(0.5)
+    assert times.stops == []
+    times.waits = 20.0
+    times.watch.select(0.5)
+    [(began, ended)] = times.stops
+    assert ended - began == 20.0
+
+
+@pytest.mark.parametrize("timeout", [None, 3_600.0])
+def test_no_wait_is_so_long_that_a_stop_is_not_noticed(times: Times, timeout: float | None) -> None:
+    before = times.now
+    assert times.watch.select(timeout) == []
+    assert times.now - before == LOOK_S
+
+
+def test_a_wall_clock_that_is_moved_is_told_once(times: Times) -> None:
+    times.watch.select(0)
+    times.wall += 3_600.0
     for _ in range(2):
-        watch.select(0)
-    monkeypatch.setattr(time, "time", right)
-    watch.select(0)
-    assert [round(each) for each in moved] == [3_600, -3_600]
+        times.watch.select(0)
+    times.wall -= 3_600.0
+    times.watch.select(0)
+    assert times.moved == [3_600.0, -3_600.0]
+    assert times.stops == []

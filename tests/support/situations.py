@@ -322,14 +322,14 @@ SITUATIONS: Final = (
         "The server is killed and started again. Two of three consumers go on; the third has ended"
         " meanwhile.",
         coordinator_restart,
-        ["session_expired/crash_or_network"],
+        ["session_expired"],
     ),
     Situation(
         "The coordinator is away for longer than a session",
         "The server is killed, and started again 20 s later. The consumers run all the time; their"
         " clients have given their places up, as librdkafka does, and join as new members.",
         coordinator_away,
-        ["member_joined"],
+        ["member_joined/coordinator_stalled"],
     ),
     Situation(
         "A member subscribes to another topic",

@@ -34,7 +34,7 @@ def _restarted(play: Play) -> None:
     CONFLUENT,
     expected="""
         coordinator_loaded groups=1 members=2
-        member_removed who=beta cause=session_expired likely=crash_or_network
+        member_removed who=beta cause=session_expired likely=null
         not_back absent=beta
         rebalance_started who=beta cause=session_expired
     """,
