@@ -45,11 +45,11 @@ def test_repeated_restarts_are_one_row_with_the_words_of_why(served: Served, web
     assert rows(web)[-2:] == [("round", 1), ("member_replaced", 3)]
     row = web.found("groups", "g", "timeline")["entries"][-1]
     told = [each["text"] for each in web.found("groups", "g", "why")["entries"][-4:-1]]
-    assert row["text"] == row["lines"][0]["text"]
+    assert row["text"] == "SAM restarted 3 times in 2.0 s, away for 1.0 s, without a rebalance"
     assert [each.partition("Z  ")[2] for each in told] == [
         line["text"] for line in row["lines"][::-1]
     ]
-    assert "restarted after 1.0 s and took the place of" in row["text"]
+    assert "restarted after 1.0 s and took the place of" in row["lines"][0]["text"]
     events = [each for each in stored(served) if each.type == "member_replaced"]
     assert (row["first_ms"], row["last_ms"]) == (events[0].at_ms, events[-1].at_ms)
     assert (row["epoch"], row["seq"]) == (events[0].epoch, events[0].seq)

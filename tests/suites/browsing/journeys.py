@@ -156,7 +156,7 @@ def see_the_lag(window: Window, scene: Scene) -> None:
 
 
 def see_what_happened_without_a_rebalance(window: Window, scene: Scene) -> None:
-    """A static member restarts again and again: one row, which opens to the last times."""
+    """Clients take the place of a static member again and again: one row, which opens."""
     group = f"steady-{window.size}"
     members = [scene.member("pod-0", group, "pod-0")]
     members[0].settle()
@@ -167,7 +167,9 @@ def see_what_happened_without_a_rebalance(window: Window, scene: Scene) -> None:
     window.open(f"/groups/{group}")
     rows = window.find(".rounds .events")
     window.wait_text(rows.first, "pod-0", "was fenced", "member_fenced")
-    window.wait_text(rows.nth(1), "3 \N{MULTIPLICATION SIGN}", "took the place of", "UTC")
+    window.wait_text(
+        rows.nth(1), "3 \N{MULTIPLICATION SIGN}", "pod-0 changed hands 3 times in", "UTC"
+    )
     rows.nth(1).locator("summary").click()
     entries = window.get(f"groups/{group}/why")["entries"]
     last = [each for each in entries if each.get("type") == "member_replaced"][-1]
