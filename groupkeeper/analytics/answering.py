@@ -36,6 +36,7 @@ from groupkeeper.analytics.reading.files import AnyPath
 from groupkeeper.analytics.schemas import INT, LONG, REAL, TABLES, TEXT, TIME, Column
 from groupkeeper.analytics.store.tables import dataset_of, read_inside
 from groupkeeper.analytics.what_if.scenarios import WHAT_IF, what_if
+from groupkeeper.why.texts import settings_in
 
 _Tables = dict[str, pa.Table]
 _Progress = Callable[[str, int, int], None]
@@ -202,7 +203,8 @@ def ask(
         progress("tables", 1, 1)
         with Local({**small, **large}, threads, found) as local:
             answers = answers_of(local, lambda done: progress("questions", done, len(QUESTIONS)))
-            replays = replays_of(local, _busiest(small, replayed_most))
+            wanted = proposed_by(answers[FINDINGS])
+            replays = replays_of(local, _busiest(small, replayed_most), wanted)
     replayed = []
     progress(WHAT_IF.title, 0, len(replays))
     for done, each in enumerate(engine.map(replay, replays), 1):
@@ -232,13 +234,29 @@ def _readable(found: Mapping[str, dataset.Dataset]) -> Iterator[None]:
             raise ValueError(str(error).partition("\n")[0]) from error
 
 
-def replays_of(local: Local, groups: Sequence[str]) -> list[tuple[str, Any]]:
-    """Return groups with their rows, sorted by group: work items of `replay`."""
-    rows = local.rows_of(WHAT_IF.reads, groups)
-    return [(group, rows[group]) for group in sorted(rows)]
+_Replay = tuple[str, Any, Mapping[str, Iterable[int]]]
+"""Group, its rows, and the values that findings propose."""
 
 
-def replay(item: tuple[str, Any]) -> pa.Table:
+def replays_of(
+    local: Local, groups: Sequence[str], wanted: Mapping[str, Mapping[str, Iterable[int]]]
+) -> list[_Replay]:
+    """Return work items of `replay`, sorted by group. The other questions must have been asked."""
+    rows = local.rows_of(sorted(WHAT_IF.sources), groups)
+    return [(group, rows[group], wanted.get(group, {})) for group in sorted(rows)]
+
+
+def proposed_by(findings: pa.Table) -> dict[str, dict[str, set[int]]]:
+    """Return group -> setting -> the values in ms that findings propose."""
+    found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for row in findings.select(["group", "config_key", "proposed", "sentence"]).to_pylist():
+        text = f"{row['sentence']} {row['config_key']}={row['proposed']}"
+        for key, value in settings_in(text):
+            found[row["group"]][key].add(value)
+    return {group: dict(settings) for group, settings in found.items()}
+
+
+def replay(item: _Replay) -> pa.Table:
     """Return the results of one group; runs in a worker."""
     rows = [*what_if(*item)]
     columns = {each.name: [row[each.name] for row in rows] for each in WHAT_IF.columns}

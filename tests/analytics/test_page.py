@@ -493,26 +493,28 @@ def test_what_if_marks_the_setting_of_today(sample):
     assert "Assumed: Clients pause when they did." in texts_of(made, "what-if-2")
 
 
-@pytest.mark.parametrize(
-    ("recorded", "replayed", "is_told"),
-    [(1, 15, True), (1, 2, False), (100, 125, False), (100, 126, True), (100, 74, True)],
-)
-def test_what_if_tells_a_replay_that_is_far_off(sample, recorded, replayed, is_told):
-    rows = [
-        row | {"recorded_rounds": recorded, "replayed_rounds": replayed}
-        if row["group"] == "billing"
-        else row
-        for row in sample["what_if"].to_pylist()
-    ]
-    told = table_of(sample["what_if"].schema, rows)
-    made = render({"what_if": told}, about())
+def test_a_group_whose_replay_does_not_match_is_named_and_not_drawn(sample):
+    off = {"matches": False, "recorded_rounds": 1, "recorded_not_stable_ms": 2_000}
+    rows = sample["what_if"].to_pylist()
+    told = [row | off if row["group"] == "billing" else row for row in rows]
+    made = render({"what_if": table_of(sample["what_if"].schema, told)}, about())
     sentence = (
-        f"The replay of billing as it was gives {replayed} rebalances where {recorded} "
-        f"{'was' if recorded == 1 else 'were'} recorded: the picture is not reliable for it."
+        "billing is left out: replayed as it was, it has 312 rebalances where 1 was recorded, "
+        "31 min 12 s not stable where it was 2 s."
     )
     for number in (1, 2):
-        assert (sentence in texts_of(made, f"what-if-{number}")) is is_told
-    assert "The replay of" not in render({"what_if": sample["what_if"]}, about())
+        text = texts_of(made, f"what-if-{number}")
+        assert sentence in text
+        assert "billing today" not in text
+    assert "payments today" in texts_of(made, "what-if-1")
+    assert "is left out" not in render({"what_if": sample["what_if"]}, about())
+
+
+def test_no_replay_that_matches_is_told_without_a_picture(sample):
+    rows = [row | {"matches": False} for row in sample["what_if"].to_pylist()]
+    made = render({"what_if": table_of(sample["what_if"].schema, rows)}, about())
+    assert "No replay is near enough to the log." in texts_of(made, "what-if-1")
+    assert "what-if-2" not in made
 
 
 # -- writing ---------------------------------------------------------------------------------------

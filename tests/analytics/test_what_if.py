@@ -4,8 +4,10 @@ test_what_if_truth.py.
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from groupkeeper.analytics.answering import SCHEMA, proposed_by
 from groupkeeper.analytics.pipeline.output import table_of
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.what_if.lives import Behaviour, Life, behaviour_of, lives_of
@@ -18,6 +20,7 @@ from groupkeeper.analytics.what_if.scenarios import (
     SESSION,
     STATIC,
     STATIC_SESSION,
+    scenarios,
 )
 from tests.analytics.replayed import replayed_of
 
@@ -60,6 +63,7 @@ def rebalance(started: int, **more: Any) -> Row:
         "from_state": "Stable",
         "cause": "member_joined",
         "partitions": 12,
+        "members": 3,
         "is_cooperative": False,
     }
     names = ("member", "instance", "client_id", "host")
@@ -181,6 +185,7 @@ def rolling_restart(
 
 
 EAGER = Behaviour(partitions=60)
+AS = ReplaySettings()
 
 
 def rounds(lives: list[Life], **changed: Any) -> int:
@@ -207,13 +212,63 @@ def test_a_session_that_is_shorter_than_the_restart_costs_two_rounds_each() -> N
     assert outcome.detections == [3 * S] * 20
 
 
-def test_a_cooperative_group_hardly_stands_still() -> None:
+def test_a_cooperative_group_stands_still_less() -> None:
     eager, cooperative = (
         replay(rolling_restart(), EAGER, ReplaySettings(is_cooperative=each), 24 * HOUR)
         for each in (False, True)
     )
     assert cooperative.rounds == 1 + 3 * 20  # a leave, a join, and what was revoked is given away
-    assert cooperative.unowned_ms * 20 < eager.unowned_ms
+    assert 0 < cooperative.unowned_ms * 5 < eager.unowned_ms
+
+
+def test_partitions_that_a_cooperative_rebalance_revokes_wait_for_the_next_one() -> None:
+    """Two of three members hold back five of ten partitions until all have noticed."""
+    lives = [Life(f"c{number}", None, f"c{number}", "h", number * 60 * S) for number in range(2)]
+    behaviour = Behaviour(partitions=10, is_cooperative=True)
+    outcome = replay(lives, behaviour, ReplaySettings(), HOUR)
+    assert outcome.rounds == 3
+    # The second round waits for the heartbeat of the new member, three seconds after its start.
+    assert outcome.unowned_ms == outcome.unread_ms == pytest.approx(5 * 3_000, abs=5 * 100)
+
+
+@pytest.mark.parametrize("is_static", [False, True])
+def test_partitions_of_a_static_member_that_restarts_are_read_by_nobody(is_static: bool) -> None:
+    outcome = replay(
+        rolling_restart(3, away=60 * S, session_ms=120 * S),
+        Behaviour(partitions=12),
+        ReplaySettings(is_static),
+        HOUR,
+    )
+    static_ms = 3 * 60 * S * 4
+    if is_static:
+        assert outcome.unread_ms == pytest.approx(static_ms, abs=500)
+        assert outcome.unowned_ms < 500
+    else:
+        assert outcome.unread_ms == outcome.unowned_ms < static_ms / 4
+
+
+def test_partitions_of_a_killed_member_are_read_by_nobody_until_it_is_noticed() -> None:
+    lives = [Life("c", None, "c", "h", 0, 100 * S), Life("d", None, "d", "h", 0)]
+    for session_ms in (6 * S, 45 * S, 300 * S):
+        outcome = replay(
+            lives, Behaviour(partitions=8), ReplaySettings(session_timeout_ms=session_ms), HOUR
+        )
+        assert outcome.unread_ms == pytest.approx(4 * session_ms, abs=8 * 3_100)
+        assert outcome.unowned_ms < 8 * 3_100
+
+
+def test_a_paused_member_reads_nothing() -> None:
+    paused = Life("c", None, "c", "h", 0, pauses=[(100 * S, 112 * S)])
+    outcome = replay([paused, Life("d", None, "d", "h", 0)], Behaviour(partitions=8), AS, HOUR)
+    assert (outcome.rounds, outcome.unread_ms, outcome.unowned_ms) == (1, 4 * 12 * S, 0)
+
+
+def test_time_in_which_no_client_runs_is_not_counted() -> None:
+    """No setting of the group makes somebody read then."""
+    lives = [Life("c", None, "c", "h", 0, 100 * S), Life("c", None, "c", "h", 160 * S)]
+    for settings in (AS, ReplaySettings(is_static=True, session_timeout_ms=120 * S)):
+        outcome = replay(lives, Behaviour(partitions=8), settings, HOUR)
+        assert outcome.unread_ms <= 8 * 3_010  # the initial delay
 
 
 def test_a_killed_client_is_noticed_after_its_session() -> None:
@@ -326,6 +381,55 @@ def test_only_scenarios_that_make_sense_are_shown() -> None:
     slow = rebalance(S, ended_by="timeout", from_state="Empty")
     names = {row["scenario"] for row in asked(restarts(), [slow])}
     assert names >= {REBALANCE, DELAY}
+
+
+@pytest.mark.parametrize(
+    ("join_ms", "heartbeat_ms", "rejoin_ms"), [(300, 300, 0), (3_200, 3_000, 200)]
+)
+def test_members_heartbeat_as_often_as_rebalances_show(
+    join_ms: int, heartbeat_ms: int, rejoin_ms: int
+) -> None:
+    alone = rebalance(9 * S, members=1, join_ms=0)  # it waits for nobody
+    found = behaviour_of([rebalance(S, join_ms=join_ms), alone, alone], [])
+    assert (found.heartbeat_ms, found.rejoin_ms) == (heartbeat_ms, rejoin_ms)
+
+
+@pytest.mark.parametrize(("join_ms", "delay_ms"), [(0, 0), (3_012, 3_000)])
+def test_the_initial_delay_is_no_longer_than_a_join_phase_that_had_it(
+    join_ms: int, delay_ms: int
+) -> None:
+    found = behaviour_of([rebalance(S, from_state="Empty", join_ms=join_ms)], [])
+    assert found.initial_delay_ms == delay_ms
+
+
+@pytest.mark.parametrize(
+    ("number", "lasts", "matches"),
+    [(7, 1_500, True), (8, 1_500, True), (12, 1_000, False), (7, 30 * S, False), (7, 30, False)],
+)
+def test_a_replay_matches_if_it_is_near_to_the_log(number: int, lasts: int, matches: bool) -> None:
+    recorded = [rebalance(n * 60 * S, ended=n * 60 * S + lasts) for n in range(number)]
+    rows = asked(restarts(), recorded)
+    assert {row["matches"] for row in rows} == {matches}
+    assert {row["recorded_not_stable_ms"] for row in rows} == {number * lasts}
+
+
+def test_a_curve_has_the_values_that_findings_propose() -> None:
+    lives = lives_of(restarts(), 0, HOUR)
+    proposed = {"session.timeout.ms": [660 * S], "max.poll.interval.ms": [450 * S]}
+    found = [*scenarios(lives, behaviour_of([], lives), [], proposed)]
+    at = {(each.name, each.value) for each in found}
+    assert at >= {(SESSION, 660 * S), (STATIC_SESSION, 660 * S), (REBALANCE, 450 * S)}
+
+
+def test_values_are_read_from_findings() -> None:
+    findings = SCHEMA.empty_table().to_pylist()
+    static = {"group": "a", "config_key": "group.instance.id", "sentence": "Do."}
+    findings.append(static | {"proposed": "one for each member, with session.timeout.ms=660000"})
+    told = {"group": "a", "config_key": "session.timeout.ms", "proposed": "90000"}
+    findings.append(told | {"sentence": "Set max.poll.interval.ms=450000 (7 min 30 s)."})
+    assert proposed_by(pa.Table.from_pylist(findings, SCHEMA)) == {
+        "a": {"session.timeout.ms": {90 * S, 660 * S}, "max.poll.interval.ms": {450 * S}}
+    }
 
 
 def test_rebalances_whose_beginning_is_not_known_were_recorded_too() -> None:

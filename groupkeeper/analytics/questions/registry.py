@@ -157,6 +157,7 @@ _ORDER: Final = {
     "rounds": 'ended nulls last, started, "offset"',
     "sessions": '"from", member, until nulls last',
     "members": 'partition, "offset", member',
+    "not_stable": '"group"',
 }
 MEMORY: Final = "600MB"
 """DuckDB's memory limit; the rest is spilled to files, except by operators that cannot."""
@@ -299,7 +300,9 @@ class Local:
     def rows_of(
         self, names: Iterable[str], groups: Iterable[str]
     ) -> dict[str, dict[str, list[_Row]]]:
-        """Return group -> view -> its rows in a fixed order."""
+        """Return group -> view or earlier answer -> its rows in a fixed order; answers have times
+        as such, and views as Unix milliseconds.
+        """
         self._duckdb.register("wanted", pa.table({"group": pa.array([*groups], pa.string())}))
         found: dict[str, dict[str, list[_Row]]] = defaultdict(lambda: defaultdict(list))
         for name in names:

@@ -57,6 +57,9 @@ class _World(Protocol):
     def plan(self, owned: dict[str, list[int]]) -> dict[str, list[int]]:
         """Return the new assignment, from the owned partitions of each member."""
 
+    def assigned(self, client: "ModelClient") -> None:
+        """Count the partitions of a client anew: they changed, or it began or ceased to read."""
+
 
 @dataclass(eq=False, slots=True)
 class ModelClient:
@@ -82,12 +85,21 @@ class ModelClient:
     @property
     def is_alive(self) -> bool:
         """Whether the client sends heartbeats."""
-        return not self.is_over and not self.is_paused and bool(self.member_id)
+        return self.is_running and bool(self.member_id)
+
+    @property
+    def is_running(self) -> bool:
+        return not self.is_over and not self.is_paused
 
     # -- events --------------------------------------------------------------------------------
 
+    def pause(self) -> None:
+        self.is_paused = True
+        self.world.assigned(self)
+
     def resume(self) -> None:
         self.is_paused = False
+        self.world.assigned(self)
         waiting, self.waiting = self.waiting, []
         for do in waiting:
             do()
@@ -100,8 +112,12 @@ class ModelClient:
             who = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance)
             request = LeaveGroupRequest(group_id=GROUP, members=[who])
             self.world.send(self, LEAVE_VERSION, request, lambda answer: None)
-        self.is_over = True
+        self._stop()
         return told
+
+    def _stop(self) -> None:
+        self.is_over = True
+        self.world.assigned(self)
 
     def ask_for_a_rebalance(self) -> None:
         """Rejoin with a changed subscription, or changed partitions that the leader saw."""
@@ -141,6 +157,8 @@ class ModelClient:
             self.waiting.append(lambda: self.join(changed=changed))
             return
         self.is_settled = False
+        if not self.world.is_cooperative:
+            self._own([])  # an eager consumer gives up all partitions before it rejoins
         mine = ",".join(map(str, self.owned)) if self.world.is_cooperative else ""
         mark = f"{self.world.now}" if changed else ""
         protocol = JoinGroupRequestProtocol(name="model", metadata=f"{mine};{mark}".encode())
@@ -212,7 +230,8 @@ class ModelClient:
             if not self._is_out(answer.error_code):
                 self.join()
             return
-        before, self.owned = self.owned, _numbers(answer.assignment)
+        before = self.owned
+        self._own(_numbers(answer.assignment))
         self.is_settled = True
         if self.world.is_cooperative and set(before) - set(self.owned):
             self.join()  # KIP-429: revoked partitions can be reassigned now
@@ -222,10 +241,15 @@ class ModelClient:
     def _is_out(self, code: int) -> bool:
         """Return whether the client ended. An unknown member resets its id first."""
         if code == ErrorCode.FENCED_INSTANCE_ID:
-            self.is_over = True
+            self._stop()
         elif code == ErrorCode.UNKNOWN_MEMBER_ID:
-            self.member_id, self.generation, self.owned = "", -1, []
+            self._own([])
+            self.member_id, self.generation = "", -1
         return self.is_over
+
+    def _own(self, numbers: list[int]) -> None:
+        self.owned = numbers
+        self.world.assigned(self)
 
 
 def _numbers(text: bytes) -> list[int]:

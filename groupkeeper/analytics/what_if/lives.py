@@ -192,6 +192,8 @@ def _ms(value: Any, missing: int | None) -> Any:
 
 HEARTBEAT_MS: Final = 3_000
 """`heartbeat.interval.ms` of Kafka's Java consumer."""
+INITIAL_DELAY_MS: Final = 3_000
+"""`group.initial.rebalance.delay.ms` of a coordinator with Kafka's defaults."""
 SLOW_MS: Final = 1_000
 """A client that joins this much later than all others was busy."""
 _OUTSIDE: Final = {
@@ -211,6 +213,7 @@ class Behaviour:
     rejoin_ms: int = 0
     leader_ms: int = 5
     partitions: int = 1
+    initial_delay_ms: int = INITIAL_DELAY_MS
     is_cooperative: bool = False
     busy: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     changes: tuple[tuple[int, str], ...] = ()
@@ -231,16 +234,26 @@ def behaviour_of(rounds: Iterable[HistoryRow], lives: Iterable[Life]) -> Behavio
         if row["join_ms"] is not None
         and row["ended_by"] == "all_joined"
         and row["from_state"] == "Stable"
+        and row["members"] != 1  # it has nobody to wait for
         and (row["held_ms"] or 0) < SLOW_MS
+    ]
+    first = [
+        row["join_ms"]
+        for row in rows
+        if row["join_ms"] is not None and row["from_state"] == "Empty"
     ]
     leaders = [row["leader_ms"] for row in rows if row["leader_ms"] is not None]
     partitions = [row["partitions"] for row in rows if row["partitions"]]
     cooperative = [row["is_cooperative"] for row in rows if row["is_cooperative"] is not None]
     by_member = {life.client: life for life in lives}
+    # The last of several members rejoins about one heartbeat interval after the start.
+    usual_ms = int(median(quick)) if quick else HEARTBEAT_MS
     return Behaviour(
-        rejoin_ms=max(0, int(median(quick)) - HEARTBEAT_MS) if quick else 0,
+        heartbeat_ms=max(1, min(HEARTBEAT_MS, usual_ms)),
+        rejoin_ms=max(0, usual_ms - HEARTBEAT_MS),
         leader_ms=int(median(leaders)) if leaders else 5,
         partitions=max(partitions, default=1),
+        initial_delay_ms=min([INITIAL_DELAY_MS, *first]),
         is_cooperative=bool(cooperative and cooperative[-1]),
         busy=_busy(rows, by_member),
         changes=tuple(

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from groupkeeper.analytics.what_if.client import GROUP, ModelClient, OnAnswer
 from groupkeeper.analytics.what_if.lives import Behaviour, Life
+from groupkeeper.analytics.what_if.unread import Unread
 from groupkeeper.coordinator.caller import Caller, Peer
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
@@ -32,8 +33,6 @@ from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.message import Message
 
-INITIAL_DELAY_MS: Final = 3_000
-"""`group.initial.rebalance.delay.ms` of a coordinator with Kafka's defaults."""
 MOST_STEPS: Final = 5_000_000
 """Maximum steps per replay; more means a livelock of the clients, and GivenUp is raised."""
 _NEVER_MS: Final = 2**50
@@ -47,19 +46,20 @@ class ReplaySettings:
     is_static: bool | None = None
     session_timeout_ms: int | None = None
     rebalance_timeout_ms: int | None = None
-    initial_delay_ms: int = INITIAL_DELAY_MS
+    initial_delay_ms: int | None = None
     is_cooperative: bool | None = None
 
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of a replay. `unowned_ms` is a sum over partitions; `detections` holds, for each
-    client that vanished, how long its partitions stayed assigned to it.
+    """The result of a replay. `unowned_ms` and `unread_ms` are sums over partitions (`unread`);
+    `detections` holds, for each client that vanished, how long its partitions stayed with it.
     """
 
     rounds: int = 0
     not_stable_ms: int = 0
     unowned_ms: int = 0
+    unread_ms: int = 0
     replaced: int = 0
     detections: list[int] = field(default_factory=list)
 
@@ -91,8 +91,9 @@ class _Replay:
         )
         self._settings = settings
         self._end_ms = end_ms
+        delay_ms = settings.initial_delay_ms
         config = GroupConfig(
-            initial_rebalance_delay_ms=settings.initial_delay_ms,
+            initial_rebalance_delay_ms=behaviour.initial_delay_ms if delay_ms is None else delay_ms,
             min_session_timeout_ms=1,
             max_session_timeout_ms=_NEVER_MS,
             offsets_retention_check_interval_ms=_NEVER_MS,
@@ -106,10 +107,10 @@ class _Replay:
         self._by_id: dict[str, ModelClient] = {}
         self._vanished: dict[str, int] = {}
         """Member id of a vanished client -> when it vanished."""
-        self._owners: dict[int, str] = {}
+        self._unread = Unread(behaviour.partitions)
+        self._running: set[ModelClient] = set()
         self._outcome = Outcome()
         self._started_ms: int | None = None
-        self._moved = 0
 
     # -- running -------------------------------------------------------------------------------
 
@@ -123,6 +124,8 @@ class _Replay:
         for _ in range(MOST_STEPS):
             if not self._go_on():
                 self._stable_again()
+                self._outcome.unowned_ms = self._unread.unowned_ms
+                self._outcome.unread_ms = self._unread.unread_ms
                 return self._outcome
         raise GivenUp(f"no end after {MOST_STEPS:,} steps")
 
@@ -136,6 +139,7 @@ class _Replay:
         if due is not None and due <= happens:
             due = self._keep_alive(due, min(happens, self._end_ms))
         when = happens if due is None else min(due, happens)
+        self._unread.passed(min(when, self._end_ms) - self.now)
         if when > self._end_ms:
             self.now = self._end_ms
             return False
@@ -193,6 +197,7 @@ class _Replay:
             settings.rebalance_timeout_ms or life.rebalance_timeout_ms,
         )
         self._clients.append(client)
+        self.assigned(client)
         for from_ms, until_ms in life.pauses:
             self.at(from_ms, partial(self._pause, client, until_ms))
         if life.end_ms is not None:
@@ -203,7 +208,7 @@ class _Replay:
         if client.is_over:
             return
         self._last_request(client)
-        client.is_paused = True
+        client.pause()
         self.at(until_ms, client.resume)
 
     def _finish(self, client: ModelClient) -> None:
@@ -226,6 +231,14 @@ class _Replay:
         """
         kept = owned if self.is_cooperative else {member: list[int]() for member in owned}
         return _shared(kept, self.behaviour.partitions)
+
+    def assigned(self, client: ModelClient) -> None:
+        """Count the partitions of a client anew: they changed, or it began or ceased to read."""
+        (self._running.add if client.is_running else self._running.discard)(client)
+        self._unread.running = len(self._running)
+        self._unread.reads(client, len(client.owned) if client.is_running else 0)
+        if client.is_alive:
+            self._unread.owns(client.member_id, len(client.owned))
 
     # -- the coordinator -----------------------------------------------------------------------
 
@@ -260,38 +273,25 @@ class _Replay:
             for client in self._clients:
                 client.notice()
         elif isinstance(fact, RebalanceCompleted):
-            self._count_moves(fact)
             self._stable_again()
         elif isinstance(fact, RebalanceAbandoned):
             if fact.state in (GroupState.EMPTY, GroupState.DEAD):
                 self._stable_again()
         elif isinstance(fact, MemberReplaced):
             outcome.replaced += 1
+            self._unread.replaced(fact.old_member, fact.who.member)
             self._vanished.pop(fact.old_member, None)
         elif isinstance(fact, MemberRemoved):
+            self._unread.removed(fact.who.member)
             since = self._vanished.pop(fact.who.member, None)
             if since is not None and fact.cause.code in _SILENT:
                 outcome.detections.append(self.now - since)
 
-    def _count_moves(self, fact: RebalanceCompleted) -> None:
-        owners = {
-            int(number): member
-            for member, _, share in fact.assignments
-            for number in share.split(b",")
-            if number
-        }
-        before = self._owners
-        self._moved = sum(before.get(number, owner) != owner for number, owner in owners.items())
-        self._owners = owners
-
     def _stable_again(self) -> None:
         if self._started_ms is None:
             return
-        lasted = self.now - self._started_ms
+        self._outcome.not_stable_ms += self.now - self._started_ms
         self._started_ms = None
-        self._outcome.not_stable_ms += lasted
-        moved = self._moved if self.is_cooperative else self.behaviour.partitions
-        self._outcome.unowned_ms += lasted * moved
 
 
 def _shared(owned: dict[str, list[int]], partitions: int) -> dict[str, list[int]]:

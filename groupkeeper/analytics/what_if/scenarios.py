@@ -1,7 +1,8 @@
 """Selects the scenarios to replay for a group, and makes the table of their results.
 
 Each is compared with a replay under the recorded settings, so that errors of the client model are
-in both; `recorded_rounds` and `replayed_rounds` show how large they are.
+in both. How large these are is told by that replay beside what was recorded; `matches` is false if
+they differ by so much that nothing should be built on the others.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +35,8 @@ _ASSUMPTIONS: Final = {
     STATIC_SESSION: "Both of these.",
     REBALANCE: "Clients are busy at the same times, and for as long.",
     DELAY: "Only rebalances of an empty group wait.",
-    COOPERATIVE: "A lower bound: a model of the cooperative sticky assignor, with even shares.",
+    COOPERATIVE: "A model of the cooperative sticky assignor, with even shares: partitions that "
+    "move wait for the second rebalance.",
 }
 
 
@@ -49,16 +51,26 @@ class Scenario:
     is_today: bool = False
 
 
+FAR_OFF: Final = 0.25
+TIMES_OFF: Final = 2
+TIME_OFF_MS: Final = 1_000
+UNREAD_OFF_MS: Final = 5_000
+"""Limits of `matches`; what they are is told in its definition."""
+
 WHAT_IF: Final = Question(
     "what_if",
     "What if",
-    "How many rebalances other settings would have avoided, and at what cost: how much longer it"
-    " takes until a client that vanished is noticed.",
+    "How many rebalances other settings would have avoided, and at what cost: how long nobody reads"
+    " partitions, and how much longer it takes until a client that vanished is noticed.",
     "Per group and scenario: the recorded behaviour of clients (starts, ends, pauses, slow "
     "rejoins, changes of subscription) is replayed through the coordinator's own decisions under "
     "other settings. Clients are models of Kafka's Java consumer; `rounds_avoided` compares two "
     "replays, so that errors of the model are in both. A restart of the coordinator is not "
-    "replayed. Groups whose clients would never settle have no row.",
+    "replayed. Groups whose clients would never settle have no row. If the replay `as it was` is "
+    f"off by more than a quarter and one of the recorded rebalances, or by more than {TIMES_OFF} "
+    f"times and {TIME_OFF_MS} ms a rebalance of the recorded time not stable, or by more than "
+    f"{TIMES_OFF} times and {UNREAD_OFF_MS} ms of the recorded time unread, `matches` is false: do "
+    "not act on the rows of this group.",
     (
         Column("group", TEXT, "Group id."),
         Column("scenario", TEXT, "The change; `as it was` is the replay without any."),
@@ -69,7 +81,20 @@ WHAT_IF: Final = Question(
         Column("rounds_avoided", LONG, "Fewer rebalances than `as it was`; negative: more."),
         Column("not_stable_ms", LONG, "Time in which the group was not stable."),
         Column("stable_gained_ms", LONG, "Reduction of `not_stable_ms` against `as it was`."),
-        Column("unowned_ms", LONG, "Sum over partitions of the time without an owner."),
+        Column(
+            "unowned_ms",
+            LONG,
+            "Sum over partitions of the time without an owner, from the first assignments on: "
+            "given up for a rebalance, revoked, or of a member that was removed.",
+        ),
+        Column(
+            "unread_ms",
+            LONG,
+            "Sum over partitions of the time in which no client read them: `unowned_ms`, and those "
+            "of clients that vanished, paused or, as static members, restarted. Only while some "
+            "client runs: no setting changes the rest.",
+        ),
+        Column("unread_saved_ms", LONG, "Reduction of `unread_ms` against `as it was`."),
         Column(
             "detection_ms",
             LONG,
@@ -78,17 +103,24 @@ WHAT_IF: Final = Question(
         Column("detection_lost_ms", LONG, "Increase of `detection_ms` against `as it was`."),
         Column("recorded_rounds", LONG, "Rebalances in the log."),
         Column("replayed_rounds", LONG, "Rebalances `as it was`: shows how good the model is."),
+        Column("recorded_not_stable_ms", LONG, "Time not stable in the log; null if unknown."),
+        Column("recorded_unread_ms", LONG, "The same of `unread_ms`; null if unknown."),
+        Column("matches", YES, "Whether the replay `as it was` is near enough to the log."),
         Column("assumption", TEXT, "Assumptions of the scenario."),
         *SURE,
     ),
-    frozenset({"sessions", "rounds", "members"}),
+    frozenset({"sessions", "rounds", "members", "not_stable"}),
 )
+Proposed = Mapping[str, Iterable[int]]
+"""Setting -> values that findings propose, in milliseconds."""
 
 
-def what_if(group: str, tables: Mapping[str, Sequence[HistoryRow]]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one group; `tables` are its rows in the views that questions read."""
+def what_if(
+    group: str, tables: Mapping[str, Sequence[HistoryRow]], proposed: Proposed | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one group; `tables` are its rows in the views and answers of `WHAT_IF`."""
     recorded, sessions = tables["rounds"], tables["sessions"]
-    every = [row for rows in tables.values() for row in rows]
+    every = [row for name in WHAT_IF.reads for row in tables[name]]
     known_ms = max(filter(None, (row["known_from"] for row in every)), default=None)
     until_ms = max(filter(None, (row["read_until"] for row in every)), default=0)
     sure = {
@@ -115,7 +147,8 @@ def what_if(group: str, tables: Mapping[str, Sequence[HistoryRow]]) -> Iterator[
     except GivenUp:
         return
     outcomes = {ReplaySettings(): base}
-    for scenario in scenarios(lives, behaviour, rounds):
+    known = _Recorded(len(recorded), *_times(tables["not_stable"]))
+    for scenario in scenarios(lives, behaviour, rounds, proposed or {}):
         settings = _changed(scenario.settings, lives)
         try:
             if settings not in outcomes:
@@ -123,7 +156,41 @@ def what_if(group: str, tables: Mapping[str, Sequence[HistoryRow]]) -> Iterator[
         except GivenUp:  # rather no number than a wrong one
             continue
         outcome = outcomes[settings]
-        yield _row(scenario, outcome, base, len(recorded)) | sure | {"group": group}
+        yield _row(scenario, outcome, base, known) | sure | {"group": group}
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What the log has; None if unknown."""
+
+    rounds: int
+    not_stable_ms: int | None
+    unread_ms: int | None
+
+    def matches(self, base: Outcome) -> bool:
+        """Return whether the replay of the recorded settings is near enough."""
+        rounds, times = (self.rounds, base.rounds), (self.not_stable_ms, base.not_stable_ms)
+        return (
+            abs(rounds[0] - rounds[1]) <= max(1, FAR_OFF * self.rounds)
+            and _is_near(*times, TIME_OFF_MS * max(rounds))
+            and _is_near(self.unread_ms, base.unread_ms, UNREAD_OFF_MS)
+        )
+
+
+def _is_near(recorded: int | None, replayed: int, least: int) -> bool:
+    if recorded is None or abs(recorded - replayed) <= least:
+        return True
+    low, high = sorted((recorded, replayed))
+    return high <= TIMES_OFF * low
+
+
+def _times(answer: Sequence[HistoryRow]) -> tuple[int | None, int | None]:
+    """Return the recorded times not stable and unread, from rows of `not_stable` in ms."""
+    if not answer:
+        return None, None
+    [row] = answer
+    unread = row["unread_s"] if row["partitions"] else None
+    return row["not_stable_ms"], None if unread is None else round(unread * 1000)
 
 
 def _changed(settings: ReplaySettings, lives: Sequence[Life]) -> ReplaySettings:
@@ -137,30 +204,33 @@ def _changed(settings: ReplaySettings, lives: Sequence[Life]) -> ReplaySettings:
 
 
 def scenarios(
-    lives: Sequence[Life], behaviour: Behaviour, rounds: Sequence[HistoryRow]
+    lives: Sequence[Life], behaviour: Behaviour, rounds: Sequence[HistoryRow], proposed: Proposed
 ) -> Iterator[Scenario]:
     """Yield the scenarios that make sense for the group: changes that it does not have already."""
+
+    def values(key: str, usual: Iterable[int]) -> list[tuple[str, int]]:
+        return [(key, value) for value in sorted({*usual, *proposed.get(key, ())})]
+
     session_ms = _usual(life.session_timeout_ms for life in lives)
     rebalance_ms = _usual(life.rebalance_timeout_ms for life in lives)
     are_static = all(life.instance is not None for life in lives)
     yield Scenario(AS_IT_WAS, ReplaySettings(), is_today=True)
     if not are_static:
         yield Scenario(STATIC, ReplaySettings(is_static=True))
-    for value in sorted({*SESSION_TIMEOUTS_MS, session_ms}):
-        key, now = "session.timeout.ms", value == session_ms
+    for key, value in values("session.timeout.ms", (*SESSION_TIMEOUTS_MS, session_ms)):
+        now = value == session_ms
         changed = ReplaySettings(session_timeout_ms=value)
         yield Scenario(SESSION, changed, key, value, now)
         if not are_static:
             both = ReplaySettings(is_static=True, session_timeout_ms=value)
             yield Scenario(STATIC_SESSION, both, key, value)
-    if any(row["ended_by"] == "timeout" for row in rounds) or behaviour.busy:
-        for value in sorted({*REBALANCE_TIMEOUTS_MS, rebalance_ms}):
+    is_slow = any(row["ended_by"] == "timeout" for row in rounds) or behaviour.busy
+    if is_slow or proposed.get("max.poll.interval.ms"):
+        for key, value in values("max.poll.interval.ms", (*REBALANCE_TIMEOUTS_MS, rebalance_ms)):
             changed = ReplaySettings(rebalance_timeout_ms=value)
-            key, now = "max.poll.interval.ms", value == rebalance_ms
-            yield Scenario(REBALANCE, changed, key, value, now)
+            yield Scenario(REBALANCE, changed, key, value, value == rebalance_ms)
     if any(row["from_state"] == "Empty" for row in rounds):
-        for value in INITIAL_DELAYS_MS:
-            key = "group.initial.rebalance.delay.ms"
+        for key, value in values("group.initial.rebalance.delay.ms", INITIAL_DELAYS_MS):
             yield Scenario(DELAY, ReplaySettings(initial_delay_ms=value), key, value)
     if not behaviour.is_cooperative:
         yield Scenario(COOPERATIVE, ReplaySettings(is_cooperative=True))
@@ -171,7 +241,9 @@ def _usual(values: Iterable[int]) -> int:
     return max(set(known), key=lambda each: (known.count(each), each))
 
 
-def _row(scenario: Scenario, outcome: Outcome, base: Outcome, recorded: int) -> dict[str, Any]:
+def _row(
+    scenario: Scenario, outcome: Outcome, base: Outcome, recorded: _Recorded
+) -> dict[str, Any]:
     detection, before = _mean(outcome.detections), _mean(base.detections)
     lost = None if detection is None else detection - (before or 0)
     return {
@@ -184,10 +256,15 @@ def _row(scenario: Scenario, outcome: Outcome, base: Outcome, recorded: int) -> 
         "not_stable_ms": outcome.not_stable_ms,
         "stable_gained_ms": base.not_stable_ms - outcome.not_stable_ms,
         "unowned_ms": outcome.unowned_ms,
+        "unread_ms": outcome.unread_ms,
+        "unread_saved_ms": base.unread_ms - outcome.unread_ms,
         "detection_ms": detection,
         "detection_lost_ms": lost,
-        "recorded_rounds": recorded,
+        "recorded_rounds": recorded.rounds,
         "replayed_rounds": base.rounds,
+        "recorded_not_stable_ms": recorded.not_stable_ms,
+        "recorded_unread_ms": recorded.unread_ms,
+        "matches": recorded.matches(base),
         "assumption": _ASSUMPTIONS[scenario.name],
     }
 

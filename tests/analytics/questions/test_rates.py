@@ -102,6 +102,63 @@ def test_a_group_without_members_waits_for_nobody():
     assert (found["unowned_s"], found["unowned_empty_s"]) == (2.0, 49.0)
 
 
+def test_partitions_of_a_member_that_is_gone_are_unread():
+    """A static member restarts for 20 s; a dynamic one is dead for its session of 45 s."""
+    members = table(
+        "sessions",
+        {"member": "a1", "from": 0, "until": 100_000, "ended_by": "replaced"},
+        {"member": "a2", "from": 100_000, "old_member": "a1", "away_ms": 20_000},
+        {
+            "member": "b",
+            "from": 0,
+            "until": 300_000,
+            "ended_by": "session_expired",
+            "silent_ms": 45_000,
+        },
+        {"member": "c", "from": 0, "until": 400_000, "ended_by": "member_left", "silent_ms": 3_000},
+    )
+    owned = table(
+        "ownership",
+        *(
+            {"member": "a1", "topic_partition": each, "from": 0, "until": 100_000}
+            for each in (0, 1)
+        ),
+        *({"member": "a2", "topic_partition": each, "from": 100_000} for each in (0, 1)),
+        {"member": "b", "topic_partition": 2, "from": 0, "until": 300_000},
+        {
+            "member": None,
+            "is_owned": False,
+            "topic_partition": 2,
+            "from": 300_000,
+            "until": 303_000,
+        },
+        {"member": "c", "topic_partition": 2, "from": 303_000, "until": 400_000},
+    )
+    read = coverage(until=400_000)
+    found = only(ask("not_stable", ownership=owned, sessions=members, coverage=read))
+    assert found["unowned_s"] == 3.0
+    assert found["unread_s"] == 2 * 20 + 45 + 3
+    assert found["down_ms"] == 0
+
+
+def test_time_in_which_no_client_runs_is_down_and_not_unread():
+    members = table(
+        "sessions",
+        {"member": "a1", "from": 0, "until": 100_000, "ended_by": "replaced"},
+        {"member": "a2", "from": 100_000, "old_member": "a1", "away_ms": 20_000},
+    )
+    owned = table(
+        "ownership",
+        {"member": "a1", "from": 0, "until": 100_000},
+        {"member": "a2", "from": 100_000},
+    )
+    read = coverage(until=400_000)
+    found = only(ask("not_stable", ownership=owned, sessions=members, coverage=read))
+    assert (found["unread_s"], found["down_ms"]) == (0.0, 20_000)
+    unknown = only(ask("not_stable", ownership=owned, coverage=read))
+    assert (unknown["unread_s"], unknown["down_ms"]) == (None, None)
+
+
 # -- causes ----------------------------------------------------------------------------------------
 
 
