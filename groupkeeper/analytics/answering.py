@@ -8,7 +8,7 @@ or from the advice that `groupkeeper why` gives about them.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
 from typing import Any, Final
@@ -33,7 +33,7 @@ from groupkeeper.analytics.questions.question import EVIDENCE, SURE, VIEWS, Fram
 from groupkeeper.analytics.questions.rebalance_finders import UNSTABLE
 from groupkeeper.analytics.questions.registry import QUESTIONS, Local, OnSpark, engine_of, text
 from groupkeeper.analytics.reading.files import AnyPath
-from groupkeeper.analytics.schemas import INT, LONG, REAL, TABLES, TEXT, TIME, Column
+from groupkeeper.analytics.schemas import ENDS, INT, LONG, REAL, TABLES, TEXT, TIME, Column
 from groupkeeper.analytics.store.tables import dataset_of, read_inside
 from groupkeeper.analytics.what_if.scenarios import WHAT_IF, what_if
 from groupkeeper.why.texts import settings_in
@@ -81,7 +81,7 @@ WORTH: Final[Mapping[str, str]] = {
     "idle_members": _IDLE,
     "skew": f"ratio >= {SKEWED} and partitions - fair > 1",
     "cooperative_or_eager": f"not is_cooperative and changes > 0 and unowned_ms >= {EAGER_MS}",
-    "lag_seconds": f"now_ms >= {BEHIND_MS}",
+    "lag_seconds": f"now_ms >= {BEHIND_MS} and coalesce(is_subscribed, true)",
 }
 """Question -> SQL condition for rows that can become findings; most rows are of normal
 operation."""
@@ -113,19 +113,21 @@ class Chosen:
 
     groups: Sequence[str] | None = None
     since_ms: int | None = None
+    ends: pa.Table = field(default_factory=ENDS.schema.empty_table, compare=False)
+    """Table `log_ends`, which is in no folder."""
 
     def of(self, name: str, rows: str) -> str:
         """Return a query for the selected rows of table `name`, read from the relation `rows`."""
         conditions, replaced = ["true"], ""
         if self.since_ms is not None:
             replaced = self._replaced(name)
-            time = "until" if name == "coverage" else _LASTS_UNTIL.get(name, TABLES[name].day_of)
-            if name != "coverage":
+            time = "until" if name == "coverage" else _LASTS_UNTIL.get(name, VIEWS[name].day_of)
+            if name not in ("coverage", ENDS.name):
                 conditions.append(f'coalesce(epoch_ms("{time}") >= {self.since_ms}, true)')
-        if self.groups is not None and "group" in TABLES[name].schema.names:
+        if self.groups is not None and "group" in VIEWS[name].schema.names:
             names = ", ".join(map(text, self.groups)) or "null"
             conditions.append(f'"group" in ({names})')
-        columns = ", ".join(f'"{each}"' for each in TABLES[name].schema.names)
+        columns = ", ".join(f'"{each}"' for each in VIEWS[name].schema.names)
         chosen = f"select {columns} from {rows} where {' and '.join(conditions)}"
         return f"select * {replaced} from ({chosen})"
 
@@ -190,7 +192,9 @@ def ask(
 ) -> tuple[AskedTables, _Tables]:
     """Read the selected tables of a folder and answer all questions. Raises AnalyticsError."""
     progress("tables", 0, 1)
-    found = {name: dataset_of(folder, name, chosen.since_ms) for name in VIEWS}
+    stored = VIEWS.keys() - {ENDS.name}
+    found = {name: dataset_of(folder, name, chosen.since_ms) for name in VIEWS if name in stored}
+    found[ENDS.name] = dataset.dataset(chosen.ends)
     queries = {name: chosen.of(name, _relation(name, rows)) for name, rows in found.items()}
     with _readable(found):
         with Local(queries, threads, found) as local:

@@ -363,3 +363,19 @@ records long: Number of records read.""",
     )
 }
 """Name -> table."""
+
+ENDS: Final = _table(
+    "log_ends",
+    "commit_time",
+    ("group", "topic", "topic_partition"),
+    "The last commits of groups beside the ends of the topics' logs; made anew for each report.",
+    """\
+group topic topic_partition partition offset
+commit_time time: Time of the last commit.
+committed_offset long: Offset of that commit.
+end_offset long: End of the partition, after its last batch; null if its log was not found.
+end_time time: Time of that batch; null without one.
+lag long: Offsets between them; 0 if the commit is ahead; null if unknown.
+waiting_since time: Time of the record at the committed offset; null if none waits, or see `note`.
+note text: Why `waiting_since` is null, as in table `lag`.""",
+)

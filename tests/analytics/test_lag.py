@@ -4,6 +4,7 @@ import os
 import struct
 import tracemalloc
 from collections import Counter
+from csv import DictReader
 from pathlib import Path
 
 import pytest
@@ -512,3 +513,20 @@ def test_a_group_that_falls_behind_is_a_finding_and_a_curve(tmp_path, capsys):
     [found] = [each for each in findings["sentence"].to_pylist() if " behind in " in each]
     assert found.startswith("Group 'billing' is 60 min behind in partition 0 of orders, 30 min")
     assert "lag of the worst partition, time" in page.read_text()
+
+
+def test_a_group_that_is_down_is_behind_by_what_was_written_since(tmp_path):
+    """Its last commit had no lag."""
+    data, csv = tmp_path / "data", tmp_path / "csv"
+    with Broker(topics={"orders": 2}, data=data) as broker:
+        broker.freeze()
+        broker.produce_many("orders", [*"abcde"], partition=0)
+        broker.commit("billing", {("orders", 0): 5, ("orders", 1): 0})
+        broker.advance(600)
+        broker.produce_many("orders", [*"fgh"], partition=0)
+        broker.advance(3600)
+        broker.produce("orders", "i", partition=0)
+    assert report.analyze([data], Request(csv=csv, report=tmp_path / "report.html")) == 0
+    with (csv / "lag_seconds.csv").open(encoding="utf-8") as file:
+        (row,) = (row for row in DictReader(file) if row["topic_partition"] == "0")
+    assert (row["now"], row["now_ms"], row["longest_ms"]) == ("4", "3600000", "0")

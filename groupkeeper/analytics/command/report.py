@@ -31,6 +31,7 @@ from groupkeeper.analytics.command.printing import AnalysisResult, console, prin
 from groupkeeper.analytics.command.request import Choice, Request
 from groupkeeper.analytics.errors import AnalyticsError, make_folder
 from groupkeeper.analytics.pipeline.engine import Engine, engine_for, failures_as_one_line
+from groupkeeper.analytics.pipeline.lag import ends_of
 from groupkeeper.analytics.pipeline.output import Output
 from groupkeeper.analytics.pipeline.run import StageProgress, Trunk
 from groupkeeper.analytics.reading import files
@@ -220,7 +221,8 @@ def _find(
     if output is None:
         return findings, {}
     folder = store.folder if store else output.folder
-    return _asked(findings, folder, request, engine, tell)
+    ends = ends_of(found.tables["offsets"], data)
+    return _asked(findings, (folder, ends), request, engine, tell)
 
 
 def _load_kernels(tell: StageProgress) -> None:
@@ -252,13 +254,20 @@ def _opened(
 
 
 def _asked(
-    findings: AnalysisResult, folder: AnyPath, request: Request, engine: Engine, tell: StageProgress
+    findings: AnalysisResult,
+    made: tuple[AnyPath, pa.Table],
+    request: Request,
+    engine: Engine,
+    tell: StageProgress,
 ) -> tuple[AnalysisResult, PrintedTables]:
-    """Answer the questions; the answers are stored beside the tables."""
+    """Answer the questions from a folder of tables and `log_ends`. The answers are stored beside
+    the tables.
+    """
     from groupkeeper.analytics.answering import WHAT_IF_DRAWN, WHAT_IF_MOST, Chosen, ask
 
     top = findings.tables["groups"].column("group").to_pylist() if request.choice.top else None
-    chosen = Chosen(top, request.choice.since_ms)
+    folder, ends = made
+    chosen = Chosen(top, request.choice.since_ms, ends)
     is_drawn_only = not (request.out or request.csv or request.as_json)
     most = WHAT_IF_DRAWN if is_drawn_only else WHAT_IF_MOST
     history, answers = ask(folder, chosen, engine, request.workers, tell, most)

@@ -1,5 +1,5 @@
 """Computes rows of `lag` from rows of `commit_minutes` and the topics' logs beside the analysed
-ones.
+ones, and of `log_ends` from the last commits.
 
 A row is computed together with its minute, from the present log of the topic: before retention
 removes the records. It never changes once the minute is over; unfinished minutes are computed again
@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from groupkeeper.analytics.reading.topic_log import NotKnown, TopicLog, TopicLogs
-from groupkeeper.analytics.schemas import TABLES
+from groupkeeper.analytics.schemas import ENDS, TABLES
+from groupkeeper.history.rows import instant
 
 LAG: Final = TABLES["lag"].schema
 DELETED: Final = "deleted"
@@ -116,3 +117,34 @@ def _rows(log: TopicLog, minutes: pa.Table) -> pa.Table:
         pa.array(each, LAG.field(name).type) for name, each in zip(_MADE, made, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=LAG)
+
+
+def ends_of(offsets: pa.Table, data: Sequence[str]) -> pa.Table:
+    """Return the rows of `log_ends` for the last commits (`pipeline.partitions.OFFSETS`), with the
+    ends of the logs that are in these data folders.
+    """
+    logs, found = TopicLogs(data), [ENDS.schema.empty_table()]
+    known = [name for name in ENDS.schema.names if name in offsets.column_names]
+    for topic, partition, places in _by_partition(offsets):
+        rows = offsets.take(places).select(known).sort_by("committed_offset").to_pylist()
+        log = logs.open(topic, partition)
+        if log is not None:
+            with closing(log):
+                end = log.end()
+                rows = [row | _waiting(log, *end, row) if end else row for row in rows]
+        found.append(pa.Table.from_pylist(rows, ENDS.schema))
+    return pa.concat_tables(found)
+
+
+def _waiting(log: TopicLog, end: int, end_ms: int, row: _Row) -> _Row:
+    committed = row["committed_offset"]
+    since_ms, note = -1, AHEAD if committed > end else None
+    if committed < end:
+        since_ms, note = _written(log, max(committed, 0))
+    return {
+        "end_offset": end,
+        "end_time": instant(end_ms),
+        "lag": max(0, end - committed),
+        "waiting_since": instant(since_ms),
+        "note": note,
+    }

@@ -71,7 +71,53 @@ def find_refused_commits(rows: Answers) -> Iterator[Finding]:
         yield Finding(MEDIUM, sentence, whole, kind=cause)
 
 
-def find_lag(some: Sequence[AnswerRow]) -> Finding:
+def find_outage(row: AnswerRow) -> Finding | None:
+    """Return a finding, unless it is unknown whether a group that went on had anything to read."""
+    if row["what"] == "stuck" and row["lag"] is None:
+        return None
+    waited = ""
+    if row["lag"]:
+        old = "" if row["waiting_ms"] is None else f", the oldest for {span(row['waiting_ms'])}"
+        waited = (
+            f" {count(row['lag'], 'record')} in {count(row['partitions'], 'partition')} "
+            f"{'waits' if row['lag'] == 1 else 'wait'} for it{old}."
+        )
+    group, lasted = quoted(row["group"]), span(row["lasted_ms"])
+    when = times(row["from"], row["until"])
+    if row["what"] == "stuck":
+        sentence = (
+            f"No member of group {group} committed for {lasted} {when}, up to the end of what was "
+            f"read, although {count(row['members'], 'member')} went on.{waited} Look for what all "
+            "of them wait for."
+        )
+        return Finding(CRITICAL, sentence, row, row["waited_s"], kind="stuck")
+    return _gone(row, f"Group {group} had no members for {lasted} {when}", waited)
+
+
+def _gone(row: AnswerRow, sentence: str, waited: str) -> Finding:
+    lost, members = row["lost"], row["members"]
+    is_lost = 2 * lost >= members
+    ends = f"its last {count(members, 'member')} {did(row['ended_by'], row['likely'], row)}"
+    if is_lost:
+        whom = "" if lost == members else f"{lost} of "
+        ends = f"{whom}its last {count(members, 'member')} vanished without leaving"
+    if row["is_over"]:
+        return Finding(MEDIUM if is_lost else INFO, f"{sentence}: {ends}.", row, kind="gone")
+    waited = waited or " What waits for it is unknown."
+    severity = (CRITICAL if row["lag"] else HIGH) if is_lost else MEDIUM if row["lag"] else INFO
+    text = f"{sentence}, up to the end of what was read: {ends}.{waited}"
+    return Finding(severity, text, row, row["waited_s"], kind="gone")
+
+
+def find_lag(rows: Answers) -> Iterator[Finding]:
+    """Yield a finding for each group that is behind, without those that do not work at all."""
+    idle = {row["group"] for row in rows.get("outages", ()) if not row["is_over"]}
+    for some in grouped(rows["lag_seconds"], "group"):
+        if some[0]["group"] not in idle:
+            yield _behind(some)
+
+
+def _behind(some: Sequence[AnswerRow]) -> Finding:
     """Return a finding for the partition that is most behind."""
     row = max(some, key=lambda row: row["now_ms"])
     sentence = (

@@ -13,6 +13,7 @@ from groupkeeper.analytics.questions import member_finders as members
 from groupkeeper.analytics.questions import rebalance_finders as rebalances
 from groupkeeper.analytics.questions.finding import (
     HIGH,
+    INFO,
     MEDIUM,
     AnswerRow,
     Answers,
@@ -41,10 +42,13 @@ def _silence(rows: Answers) -> Iterator[Finding]:
             f"{row['others_minutes']} of these minutes{goes_on}.{lag} "
         )
         kind, text = "hung", "Look for a record that it cannot process, or a thread that hangs."
+        cost: float | None = row["silent_ms"] / 1000 * row["partitions"]
+        severity = HIGH if row["ended"] == LOG_END else MEDIUM
         if row["ended_by"] is not None:
             kind, text = "vanished", vanished(row, wanted.get(row["group"], 0))
-        cost = row["silent_ms"] / 1000 * row["partitions"]
-        severity = HIGH if row["ended"] == LOG_END else MEDIUM
+        elif row["lag"] is None:
+            kind, severity, cost = "silent", INFO, None
+            text = f"{text} Or there was nothing to read: its lag is unknown."
         yield Finding(severity, sentence + text, row, cost, *remedy(text, row, kind))
 
 
@@ -75,6 +79,7 @@ def _of_group(question: str, tell: Callable[[Sequence[AnswerRow]], Finding]) -> 
 
 FINDERS: Final[Mapping[str, Finder]] = {
     "split_brain": _each("split_brain", commits.find_split_brain),
+    "outages": _each("outages", commits.find_outage),
     "storms": _each("storms", rebalances.find_storms),
     "duels": _each("duels", rebalances.find_duels),
     "commit_silence": _silence,
@@ -88,7 +93,7 @@ FINDERS: Final[Mapping[str, Finder]] = {
     "idle_members": members.find_idle,
     "skew": _of_group("skew", members.find_skew),
     "cooperative_or_eager": _each("cooperative_or_eager", members.find_eager),
-    "lag_seconds": _of_group("lag_seconds", commits.find_lag),
+    "lag_seconds": commits.find_lag,
     "rhythm_steps": _of_group("rhythm_steps", commits.find_rhythm_steps),
 }
 """Question -> function that returns the findings in its answer."""

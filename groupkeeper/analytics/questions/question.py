@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from groupkeeper.analytics.schemas import EVENTS, LOG, TABLES, TIME, Column, columns_of
+from groupkeeper.analytics.schemas import ENDS, EVENTS, LOG, TABLES, TIME, Column, Table, columns_of
 from groupkeeper.protocol.group_events import TOPIC
 
 # Any: a pyarrow.Table or a DataFrame of Spark; mypy follows neither.
@@ -91,7 +91,7 @@ class Question:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return tuple(name for name in TABLES if name in self.sources)
+        return tuple(name for name in VIEWS if name in self.sources)
 
     def text(self, parameters: Parameters) -> str:
         """The SQL with parameter values filled in; parameters of other questions are ignored."""
@@ -135,9 +135,11 @@ def question(name: str) -> Question:
     return Question(name, title, *about, columns, read, parameters, sql)
 
 
-VIEWS: Final = tuple(
-    name for name in TABLES if name not in {"events", "commits", "assignments", "snapshots"}
-)
+_UNBOUND: Final = frozenset({"events", "commits", "assignments", "snapshots"})
+VIEWS: Final[Mapping[str, Table]] = {
+    **{name: table for name, table in TABLES.items() if name not in _UNBOUND},
+    ENDS.name: ENDS,
+}
 """Tables that questions read; `coverage` is read by the views of the others. Tables with a row for
 each record or event are none of them, as they have no bound: `commit_minutes` sums up `commits`."""
 _ENDS: Final = {"rounds": "ended", "ownership": "until", "sessions": "until", "refusals": "time",
@@ -192,7 +194,7 @@ def view(name: str, *, is_covered: bool) -> str:
     """Return the SQL of the view of a table. It reads the relations `given`, the table, and
     `reach`. Without `coverage` all rows are included, and the newest row marks the end of reading.
     """
-    columns = TABLES[name].columns
+    columns = VIEWS[name].columns
     texts = {
         each.name: f't."{each.name}"' if each.type != TIME else f'unix_millis(t."{each.name}")'
         for each in columns

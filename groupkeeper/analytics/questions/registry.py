@@ -27,7 +27,7 @@ from groupkeeper.analytics.questions.question import (
     question,
     view,
 )
-from groupkeeper.analytics.schemas import INT, LONG, REAL, TABLES, TEXT, TIME, YES, Column
+from groupkeeper.analytics.schemas import INT, LONG, REAL, TEXT, TIME, YES, Column
 
 if TYPE_CHECKING:
     import duckdb
@@ -37,7 +37,7 @@ _NAMES: Final = (
     *("causes", "causes_by_software", "causes_by_host"),
     *("storms", "barrier", "cooperative_or_eager", "flapping", "zombies", "duels"),
     *("refused_commits", "idle_members", "skew", "restart_gaps"),
-    *("commit_silence", "rhythm_steps", "commit_rhythm", "lag_seconds", "split_brain"),
+    *("outages", "commit_silence", "rhythm_steps", "commit_rhythm", "lag_seconds", "split_brain"),
 )
 QUESTIONS: Final[Mapping[str, Question]] = {name: question(name) for name in _NAMES}
 
@@ -53,8 +53,8 @@ def ask(name: str, tables: QuestionTables, **parameters: float) -> Frame:
         raise AnalyticsError(f"{name} has no parameter {unknown[0]} (it has: {known})")
     given = {each: tables[each] for each in (*asked.reads, "coverage") if each in tables}
     for each in asked.reads:
-        has = _columns(given[each]) if each in given else TABLES[each].schema.names
-        missing = [column for column in TABLES[each].schema.names if column not in has]
+        has = _columns(given[each]) if each in given else VIEWS[each].schema.names
+        missing = [column for column in VIEWS[each].schema.names if column not in has]
         if missing:
             raise AnalyticsError(
                 f"{name} needs the column {missing[0]} of the table {each}"
@@ -88,7 +88,7 @@ class OnSpark:
     # Any: a SparkSession, which is untyped for mypy.
     def __init__(self, spark: Any, tables: Mapping[str, Frame]) -> None:
         self._spark = spark
-        given = {name: tables.get(name, TABLES[name].schema.empty_table()) for name in VIEWS}
+        given = {name: tables.get(name, VIEWS[name].schema.empty_table()) for name in VIEWS}
         given = {
             name: spark.createDataFrame(frame) if isinstance(frame, pa.Table) else frame
             for name, frame in given.items()
@@ -98,7 +98,7 @@ class OnSpark:
         self._read = {
             name: self.select(view(name, is_covered=is_covered), {"given": frame, "reach": reach})
             for name, frame in given.items()
-        }
+        } | {"reach": reach}
 
     def select(self, text: str, frames: Mapping[str, Frame]) -> Frame:
         """Return the rows of an SQL text that refers to `frames` by name."""
@@ -176,7 +176,7 @@ def prepare(connection: "duckdb.DuckDBPyConnection", tables: Mapping[str, pa.Tab
     for macro in MACROS:
         connection.execute(f"create macro {macro}")
     for name in VIEWS:
-        given = tables.get(name, TABLES[name].schema.empty_table())
+        given = tables.get(name, VIEWS[name].schema.empty_table())
         if isinstance(given, str):
             connection.execute(f"create view given_{name} as {given}")
         else:
@@ -295,7 +295,7 @@ class Local:
 
     def rows(self, name: str, query: str) -> pa.Table:
         """Return the rows of a query, with the types of table `name`."""
-        return self.select(query).cast(TABLES[name].schema)
+        return self.select(query).cast(VIEWS[name].schema)
 
     def rows_of(
         self, names: Iterable[str], groups: Iterable[str]

@@ -295,6 +295,16 @@ class TopicLog:
             return 0 if is_whole else None
         return None
 
+    def end(self) -> tuple[int, int] | None:
+        """Return the end offset and the largest timestamp of the last batch, -1 without one; None
+        if unknown.
+        """
+        with suppress(OSError, NotKnown):
+            segment = self._segment(len(self._bases) - 1)
+            last = self.from_offset(segment.end - 1) if segment.end > self._bases[0] else None
+            return segment.end, -1 if last is None else last.max_time
+        return None
+
     def from_offset(self, offset: int) -> _Batch | None:
         """The first batch that ends after an offset, None if none. Raises NotKnown and OSError."""
         first = max(bisect_right(self._bases, offset) - 1, 0)

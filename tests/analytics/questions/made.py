@@ -3,7 +3,8 @@
 import pyarrow as pa
 
 from groupkeeper.analytics.questions import registry
-from groupkeeper.analytics.schemas import TABLES, TIME
+from groupkeeper.analytics.questions.question import VIEWS
+from groupkeeper.analytics.schemas import TIME
 
 AT = 1_763_800_200_000
 """2025-11-22 08:30:00 UTC."""
@@ -60,8 +61,8 @@ _USUAL = {
 
 def table(name, *rows):
     """Times are milliseconds after AT. Offsets are numbers of rows, if they are not given."""
-    columns = {each.name: [] for each in TABLES[name].columns}
-    times = {each.name for each in TABLES[name].columns if each.type == TIME}
+    columns = {each.name: [] for each in VIEWS[name].columns}
+    times = {each.name for each in VIEWS[name].columns if each.type == TIME}
     for number, row in enumerate(rows):
         strange = row.keys() - columns.keys()
         assert not strange, f"{name} has no {strange}"
@@ -69,7 +70,7 @@ def table(name, *rows):
         for column, values in columns.items():
             value = whole.get(column)
             values.append(AT + value if column in times and value is not None else value)
-    return pa.table(columns, TABLES[name].schema)
+    return pa.table(columns, VIEWS[name].schema)
 
 
 def rounds(*rows, lasts=1_000):

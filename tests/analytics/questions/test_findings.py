@@ -441,18 +441,28 @@ def test_who_held_up_a_group_is_one_finding():
     assert not told("barrier", rarely)
 
 
+def test_a_silence_of_which_it_is_unknown_whether_anything_was_to_be_read_is_no_alarm():
+    own = [row | {"until": None} for row in OWN]
+    covered = table("coverage", {"log": "__consumer_offsets", "until": 2 * HOUR})
+    tables = scene(range(30, 120)) | {"ownership": table("ownership", *own), "coverage": covered}
+    (row,) = found("commit_silence", **tables)
+    assert (row["severity"], row["cost_s"]) == ("info", None)
+    assert row["sentence"].endswith("Or there was nothing to read: its lag is unknown.")
+
+
 @pytest.mark.parametrize(
     ("until", "severity", "words"),
     [
-        (2 * HOUR, "medium", " of these minutes; then it lost them. Look for"),
-        (None, "high", " of these minutes; at the end of the log it still had not. Look for"),
+        (2 * HOUR, "medium", " of these minutes; then it lost them. 7 records waited for it. Look"),
+        (None, "high", "; at the end of the log it still had not. 7 records waited for it. Look"),
     ],
 )
 def test_a_silence_that_goes_on_is_worse_than_one_that_lost_its_partitions(until, severity, words):
     own = [row | {"until": until} for row in OWN]
     covered = table("coverage", {"log": "__consumer_offsets", "until": 2 * HOUR})
     tables = scene(range(30, 120)) | {"ownership": table("ownership", *own), "coverage": covered}
-    (row,) = found("commit_silence", **tables)
+    waits = table("lag", {"time": 29 * MINUTE + 50_000, "lag": 7, "lag_ms": 9, "end_offset": 9})
+    (row,) = found("commit_silence", **tables, lag=waits)
     assert row["severity"] == severity
     assert words in row["sentence"]
 
