@@ -80,7 +80,8 @@ def page() -> str:
 def _contents() -> Iterator[str]:
     yield "| answer | title | reads |\n|---|---|---|\n"
     for each in DESCRIBED.values():
-        reads = ", ".join(each.reads)
+        others = (name for name in DESCRIBED if name in each.sources)
+        reads = ", ".join((*each.reads, *others))
         yield f"| [{each.name}](#{each.name}) | {each.title} | {reads} |\n"
 
 

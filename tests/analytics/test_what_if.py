@@ -261,6 +261,7 @@ def test_a_paused_member_reads_nothing() -> None:
     paused = Life("c", None, "c", "h", 0, pauses=[(100 * S, 112 * S)])
     outcome = replay([paused, Life("d", None, "d", "h", 0)], Behaviour(partitions=8), AS, HOUR)
     assert (outcome.rounds, outcome.unread_ms, outcome.unowned_ms) == (1, 4 * 12 * S, 0)
+    assert outcome.paused_ms == outcome.unread_ms  # no log would tell
 
 
 def test_time_in_which_no_client_runs_is_not_counted() -> None:

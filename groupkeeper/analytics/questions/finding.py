@@ -49,6 +49,21 @@ class Finding:
     """Number of findings merged into this one."""
 
 
+COSTLY_S: Final = 600.0
+"""Partition-seconds that nobody read from which a finding is `high`."""
+NOTICED_S: Final = 60.0
+"""The same for `medium`; what cost less is `low`."""
+CHEAP_S: Final = 5.0
+"""What cost less is no finding of its own."""
+
+
+def severity_of(cost_s: float | None) -> str:
+    """Return the severity by cost; `medium` if that is unknown."""
+    if cost_s is None:
+        return MEDIUM
+    return HIGH if cost_s >= COSTLY_S else MEDIUM if cost_s >= NOTICED_S else LOW
+
+
 Answers = Mapping[str, Sequence[AnswerRow]]
 """Question -> rows of its answer; times are Unix milliseconds."""
 Finder = Callable[[Answers], Iterator[Finding]]
@@ -61,6 +76,11 @@ def grouped(rows: Iterable[AnswerRow], *columns: str) -> list[list[AnswerRow]]:
     for row in rows:
         found[tuple(row[each] for each in columns)].append(row)
     return [*found.values()]
+
+
+def scaled_groups(rows: Answers) -> set[str]:
+    """Return the groups whose members were scaled in and out: their absences are no restarts."""
+    return {row["group"] for row in rows.get("returns", ()) if row["kind"] == "scaling"}
 
 
 def name_of(row: AnswerRow) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from groupkeeper.analytics.questions.finding import (
+    INFO,
     LOW,
     MEDIUM,
     AnswerRow,
@@ -70,7 +71,7 @@ def find_restarts(row: AnswerRow) -> Finding | None:
     if row["restarts"] < RESTARTS:
         return None
     is_enough = row["within"] is not None and row["within"] >= 0.95
-    is_static = row["static"] == row["restarts"]
+    is_static = row["restarts"] - row["static"] < RESTARTS  # a few were dynamic once
     if is_enough and is_static:
         return None
     known, proposed = row["session_timeout_ms"], row["proposed_ms"]
@@ -94,6 +95,28 @@ def find_restarts(row: AnswerRow) -> Finding | None:
     told = row | {"instance": True if is_static else None}
     setting = change(verdict.text, told)
     return Finding(MEDIUM, sentence, row, None, setting, session_ms=session)
+
+
+def find_scaling(rows: Answers) -> Iterator[Finding]:
+    """Yield one finding for each group whose members were scaled in and out."""
+    scaled = (row for row in rows["returns"] if row["kind"] == "scaling")
+    for some in grouped(scaled, "group"):
+        times_ = len({row["batch"] for row in some})
+        row = max(some, key=lambda each: (each["together"], each["away_ms"]))
+        stayed = count(row["stayed"], "other")
+        sentence = (
+            f"Members of group {quoted(row['group'])} left together and came back together "
+            f"{count(times_, 'time')}, up to {row['together']} at once, "
+            f"{span(row['away_ms'])} later while {stayed} went on: that looks like scaling. No "
+            "setting of the session is for this: it would leave their partitions unread meanwhile."
+        )
+        whole = row | {
+            "from": min(each["from"] for each in some),
+            "until": max(each["until"] for each in some),
+            "client_id": None,
+            "instance": None,
+        }
+        yield Finding(INFO, sentence, whole, kind="scaling")
 
 
 def find_idle(rows: Answers) -> Iterator[Finding]:

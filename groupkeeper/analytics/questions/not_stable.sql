@@ -22,20 +22,23 @@
 --   null if no session is known.
 -- down_ms long: Time from the first assignment on in which no client ran; null as before.
 with seen as (
-    select "group", began, began as round_began, generation, null as place,
+    select "group", partition, began, began as round_began, generation, null as place,
         known_from, read_from, read_until, source, confidence
     from rounds where began is not null
     union all
-    select "group", "from", null, null, case when is_owned then concat(topic, ' ', topic_partition) end,
+    select "group", partition, "from", null, null, case when is_owned then concat(topic, ' ', topic_partition) end,
         known_from, read_from, read_until, source, confidence
     from ownership
+), logs as (  -- a quiet group commits on when no event follows
+    select partition, max(read_until) as read_until from reach group by partition
 ), timed as (
     select "group",
         case when min_by(generation, round_began) <= 1 then min(began)
-            else least(coalesce(max(known_from), max(read_from)), min(began)) end as since,
-        greatest(max(read_until), min(began)) as until, count(distinct place) as partitions,
-        max(source) as source, min(confidence) as confidence, max(known_from) as known_from
-    from seen group by "group"
+            else least(coalesce(max(known_from), max(s.read_from)), min(began)) end as since,
+        greatest(max(s.read_until), max(l.read_until), min(began)) as until,
+        count(distinct place) as partitions, max(source) as source,
+        min(confidence) as confidence, max(known_from) as known_from
+    from seen as s left join logs as l on l.partition = s.partition group by "group"
 ), followed as (
     select r."group", began, ended, outcome, until,
         coalesce(greatest(began, lead(began) over (

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from groupkeeper.analytics.questions.finding import (
+    CHEAP_S,
     HIGH,
+    LOW,
     MEDIUM,
     AnswerRow,
     Answers,
@@ -24,7 +26,9 @@ from groupkeeper.analytics.questions.finding import (
     plain,
     quoted,
     remedy,
+    scaled_groups,
     session_in,
+    severity_of,
     times,
     up_to,
     who,
@@ -32,12 +36,18 @@ from groupkeeper.analytics.questions.finding import (
 from groupkeeper.why.texts import span
 
 UNSTABLE: Final = 0.01
-"""A group that is not stable for this share of its time is a finding."""
+"""A group that is not stable for this share of its time is a finding, if that cost CHEAP_S."""
+DAY_MS: Final = 86_400_000
+"""A rate a day is told of times as long as that."""
 
-VERY_UNSTABLE: Final = 0.05
+
+def find_storms(rows: Answers) -> Iterator[Finding]:
+    scaled = scaled_groups(rows)
+    for row in rows["storms"]:
+        yield _storm(row | {"away_ms": None} if row["group"] in scaled else row)
 
 
-def find_storms(row: AnswerRow) -> Finding:
+def _storm(row: AnswerRow) -> Finding:
     text = advise(row["cause"], row["likely"], row)
     told = did(row["cause"], row["likely"], row)
     why = because(row, told)
@@ -50,7 +60,7 @@ def find_storms(row: AnswerRow) -> Finding:
     )
     unowned = row["unowned_ms"]
     cost = None if unowned is None else unowned / 1000
-    return Finding(HIGH, sentence, row, cost, *remedy(text, row, row["cause"]))
+    return Finding(severity_of(cost), sentence, row, cost, *remedy(text, row, row["cause"]))
 
 
 def find_duels(row: AnswerRow) -> Finding:
@@ -72,8 +82,13 @@ def find_duels(row: AnswerRow) -> Finding:
 def find_flapping(rows: Answers) -> Iterator[Finding]:
     """Yield findings, except about clients of a storm or a duel."""
     known = [*rows.get("storms", ()), *(row | {"client_id": None} for row in rows.get("duels", ()))]
-    for row in rows["flapping"]:
-        if any(_is_same(row, each) for each in known):
+    scaled = scaled_groups(rows)
+    for each in rows["flapping"]:
+        row = each | {"away_ms": None} if each["group"] in scaled else each
+        if any(_is_same(row, other) for other in known):
+            continue
+        if row.get("replacements") == row["changes"]:
+            yield _restarted(row)
             continue
         text = "Find out why it restarts."
         if row["ended_by"] is not None:
@@ -86,6 +101,15 @@ def find_flapping(rows: Answers) -> Iterator[Finding]:
         yield Finding(MEDIUM, sentence, row, None, *remedy(text, row, cause))
 
 
+def _restarted(row: AnswerRow) -> Finding:
+    """Return a finding about a static member: its restarts needed no rebalance."""
+    sentence = (
+        f"{who(row)} restarted {row['replacements']} times in group {quoted(row['group'])} "
+        f"{times(row['from'], row['until'])}, without a rebalance. Find out why."
+    )
+    return Finding(LOW, sentence, row, kind="replaced")
+
+
 def _is_same(row: AnswerRow, other: AnswerRow) -> bool:
     """Return whether a storm or duel has the same client at an overlapping time."""
     is_together = other["from"] <= row["until"] and row["from"] <= other["until"]
@@ -94,15 +118,16 @@ def _is_same(row: AnswerRow, other: AnswerRow) -> bool:
 
 
 def find_not_stable(row: AnswerRow) -> Finding | None:
-    if row["share"] < UNSTABLE:
+    unread, unowned = row["unread_s"], row["unowned_s"]
+    cost = unowned if unread is None else max(unread, unowned)
+    if row["share"] < UNSTABLE or cost < CHEAP_S:
         return None
     sentence = (
         f"Group {quoted(row['group'])} was not stable for {span(row['not_stable_ms'])}, "
         f"{percent(row['share'])} of the time {times(row['from'], row['until'])}; its partitions "
-        f"had no owner for {up_to(row)}{row['unowned_s']:.0f} partition-seconds."
+        f"had no owner for {up_to(row)}{unowned:.0f} partition-seconds."
     )
-    severity = HIGH if row["share"] >= VERY_UNSTABLE else MEDIUM
-    return Finding(severity, sentence, row, row["unowned_s"])
+    return Finding(severity_of(cost), sentence, row, cost)
 
 
 def find_frequent_rebalances(rows: Answers) -> Iterator[Finding]:
@@ -110,19 +135,29 @@ def find_frequent_rebalances(rows: Answers) -> Iterator[Finding]:
     stormy: Counter[str] = Counter()
     for row in rows.get("storms", ()):
         stormy[row["group"]] += row["rounds"]
+    scaled = scaled_groups(rows)
     first = {row["group"]: row for row in rows.get("causes", ())}
     for row in rows["rebalance_rate"]:
         group, cause = row["group"], first.get(row["group"])
         if 2 * stormy[group] > row["rounds"] or cause is None:
             continue
         about = cause | {"group": group, "client_id": cause["who"], "host": None}
+        about |= {"away_ms": None} if group in scaled else {}
         text = advise(cause["cause"], cause["likely"], about)
         told = did(cause["cause"], cause["likely"], about)
         why = because(about, told, "{} or another client")
+        rate = f", {row['per_day']:.1f} times a day"
         sentence = (
             f"Group {quoted(group)} rebalanced {row['rounds']} times "
-            f"{times(row['from'], row['until'])}, {row['per_day']:.1f} times a day; "
+            f"{times(row['from'], row['until'])}{rate if _is_long(row) else ''}; "
             f"{cause['rounds']} times {why}. {text}"
         )
-        asked = session_in(text)
-        yield Finding(MEDIUM, sentence, row, None, change(text, about), session_ms=asked)
+        unowned, asked = cause["unowned_ms"], session_in(text)
+        cost = None if unowned is None else unowned / 1000
+        severity = MEDIUM if severity_of(cost) == HIGH else severity_of(cost)
+        yield Finding(severity, sentence, row, cost, change(text, about), session_ms=asked)
+
+
+def _is_long(row: AnswerRow) -> bool:
+    """Return whether a rate a day can be told: of a shorter time it is a guess."""
+    return bool(row["until"] - row["from"] >= DAY_MS)

@@ -36,7 +36,7 @@ _NAMES: Final = (
     *("rebalance_rate", "timeline", "not_stable"),
     *("causes", "causes_by_software", "causes_by_host"),
     *("storms", "barrier", "cooperative_or_eager", "flapping", "zombies", "duels"),
-    *("refused_commits", "idle_members", "skew", "restart_gaps"),
+    *("refused_commits", "idle_members", "skew", "returns", "restart_gaps"),
     *("outages", "commit_silence", "rhythm_steps", "commit_rhythm", "lag_seconds", "split_brain"),
 )
 QUESTIONS: Final[Mapping[str, Question]] = {name: question(name) for name in _NAMES}
@@ -51,8 +51,10 @@ def ask(name: str, tables: QuestionTables, **parameters: float) -> Frame:
     if unknown:
         known = ", ".join(asked.parameters) or "none"
         raise AnalyticsError(f"{name} has no parameter {unknown[0]} (it has: {known})")
-    given = {each: tables[each] for each in (*asked.reads, "coverage") if each in tables}
-    for each in asked.reads:
+    others = [QUESTIONS[each] for each in asked.sources & QUESTIONS.keys()]
+    reads = {name: None for each in (asked, *others) for name in each.reads}
+    given = {each: tables[each] for each in (*reads, "coverage") if each in tables}
+    for each in reads:
         has = _columns(given[each]) if each in given else VIEWS[each].schema.names
         missing = [column for column in VIEWS[each].schema.names if column not in has]
         if missing:
@@ -61,8 +63,8 @@ def ask(name: str, tables: QuestionTables, **parameters: float) -> Frame:
                 " (docs/analytics-tables.md)"
             )
     with engine_of(given) as engine:
-        for each in asked.sources & QUESTIONS.keys():
-            engine.ask(QUESTIONS[each], parameters)
+        for other in others:
+            engine.ask(other, parameters)
         return engine.ask(asked, parameters)
 
 

@@ -76,6 +76,8 @@ class ModelClient:
     is_settled: bool = False
     """The client has an assignment and only sends heartbeats."""
     is_paused: bool = False
+    is_outlived: bool = False
+    """The session is longer than the pause."""
     is_over: bool = False
     notices: bool = False
     """The heartbeat that will show a rebalance is scheduled."""
@@ -93,8 +95,9 @@ class ModelClient:
 
     # -- events --------------------------------------------------------------------------------
 
-    def pause(self) -> None:
-        self.is_paused = True
+    def pause(self, *, is_outlived: bool) -> None:
+        """Send nothing for some time, which the session outlives or not."""
+        self.is_paused, self.is_outlived = True, is_outlived
         self.world.assigned(self)
 
     def resume(self) -> None:

@@ -52,14 +52,15 @@ class ReplaySettings:
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of a replay. `unowned_ms` and `unread_ms` are sums over partitions (`unread`);
-    `detections` holds, for each client that vanished, how long its partitions stayed with it.
+    """The result of a replay. `unowned_ms` and the two after it are sums over partitions
+    (`unread`); `detections` holds, for each client that vanished, how long it kept its partitions.
     """
 
     rounds: int = 0
     not_stable_ms: int = 0
     unowned_ms: int = 0
     unread_ms: int = 0
+    paused_ms: int = 0
     replaced: int = 0
     detections: list[int] = field(default_factory=list)
 
@@ -124,8 +125,9 @@ class _Replay:
         for _ in range(MOST_STEPS):
             if not self._go_on():
                 self._stable_again()
-                self._outcome.unowned_ms = self._unread.unowned_ms
-                self._outcome.unread_ms = self._unread.unread_ms
+                sums = self._unread
+                self._outcome.unowned_ms, self._outcome.unread_ms = sums.unowned_ms, sums.unread_ms
+                self._outcome.paused_ms = sums.paused_ms
                 return self._outcome
         raise GivenUp(f"no end after {MOST_STEPS:,} steps")
 
@@ -208,7 +210,7 @@ class _Replay:
         if client.is_over:
             return
         self._last_request(client)
-        client.pause()
+        client.pause(is_outlived=until_ms - self.now < client.session_timeout_ms)
         self.at(until_ms, client.resume)
 
     def _finish(self, client: ModelClient) -> None:
@@ -237,6 +239,8 @@ class _Replay:
         (self._running.add if client.is_running else self._running.discard)(client)
         self._unread.running = len(self._running)
         self._unread.reads(client, len(client.owned) if client.is_running else 0)
+        is_silent = client.is_paused and client.is_outlived and not client.is_over
+        self._unread.pauses(client, len(client.owned) if is_silent else 0)
         if client.is_alive:
             self._unread.owns(client.member_id, len(client.owned))
 

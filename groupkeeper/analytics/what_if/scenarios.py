@@ -173,7 +173,7 @@ class _Recorded:
         return (
             abs(rounds[0] - rounds[1]) <= max(1, FAR_OFF * self.rounds)
             and _is_near(*times, TIME_OFF_MS * max(rounds))
-            and _is_near(self.unread_ms, base.unread_ms, UNREAD_OFF_MS)
+            and _is_near(self.unread_ms, base.unread_ms - base.paused_ms, UNREAD_OFF_MS)
         )
 
 

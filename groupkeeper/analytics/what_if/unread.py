@@ -35,18 +35,22 @@ class Unread:
     partitions: int
     unowned_ms: int = 0
     unread_ms: int = 0
+    paused_ms: int = 0
+    """The part of `unread_ms` of pauses that a session outlives, which a log does not tell."""
     running: int = 0
     """Number of clients that run."""
     is_assigned: bool = False
     """There were assignments."""
     _owned: _Shares = field(default_factory=_Shares)
     _read: _Shares = field(default_factory=_Shares)
+    _paused: _Shares = field(default_factory=_Shares)
 
     def passed(self, ms: int) -> None:
         """Count a time in which nothing changed."""
         if ms > 0 and self.running > 0 and self.is_assigned:
             self.unowned_ms += ms * max(0, self.partitions - self._owned.total)
             self.unread_ms += ms * max(0, self.partitions - self._read.total)
+            self.paused_ms += ms * self._paused.total
 
     def owns(self, member: str, share: int) -> None:
         """Set the number of partitions that the coordinator holds for a member."""
@@ -63,3 +67,7 @@ class Unread:
     def reads(self, client: Hashable, share: int) -> None:
         """Set the number of partitions that a client reads."""
         self._read.set(client, share)
+
+    def pauses(self, client: Hashable, share: int) -> None:
+        """Set the number of partitions of a client in a pause that its session outlives."""
+        self._paused.set(client, share)

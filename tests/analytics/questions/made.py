@@ -54,6 +54,7 @@ _USUAL = {
     },
     "commit_minutes": {"group": "g", "topic": "t", "topic_partition": 0, "partition": 3},
     "lag": {"group": "g", "topic": "t", "topic_partition": 0},
+    "log_ends": {"group": "g", "topic": "t", "topic_partition": 0, "partition": 3},
     "epochs": {"log": "__consumer_offsets", "partition": 3},
     "coverage": {"log": "__group_events", "partition": 3},
 }

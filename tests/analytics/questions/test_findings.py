@@ -73,7 +73,7 @@ def test_a_storm_is_told_with_who_began_it_and_what_to_look_for():
         " process, or cut its network."
     )
     assert (row["config_key"], row["now"], row["proposed"]) == (None, None, None)
-    assert (row["severity"], row["cost_s"]) == ("high", 21.0)
+    assert (row["severity"], row["cost_s"]) == ("low", 21.0)
     assert row["evidence"] == list(range(20))
 
 
@@ -496,15 +496,21 @@ def many():
             *(usual | lived(f"r{each}", each * HOUR, away_ms=50_000 + each) for each in range(5)),
             *(usual | lived(f"f{each}", each * MINUTE, client_id="f") for each in range(7)),
             *({"group": "skewed", "member": name, "until": HOUR} for name in ("hog", "idle")),
+            {"group": "scaled", "member": "stays", "from": 0},
+            *(
+                {"group": "scaled", "member": f"s{each}", "from": HOUR + each, "away_ms": 500_000}
+                for each in range(2)
+            ),
         ],
         "ownership": [
             {"group": "skewed", "topic_partition": each, "member": "hog", "from": 0, "until": HOUR}
             for each in range(4)
-        ],
+        ]
+        + [{"group": "skewed", "is_owned": False, "from": HOUR, "until": HOUR + 10_000}],
         "refusals": [
             {"group": "skewed", "member": "hog", "api": "OffsetCommit", "time": 5, "count": 3}
         ],
-        "lag": [{"group": "billing", "time": 50 * MINUTE, "lag": 70, "lag_ms": 700_001}],
+        "lag": [{"group": "late", "time": 50 * MINUTE, "lag": 70, "lag_ms": 700_001}],
     }
     return tables | {
         name: pa.concat_tables([tables[name], table(name, *rows)]) for name, rows in more.items()
@@ -536,7 +542,7 @@ def numbers(text):
 
 ALSO = {"rebalance_rate": ("causes",), "idle_members": ("not_stable",)}
 """Other answers that a sentence takes a number from."""
-SEVERAL = ("refused_commits", "rhythm_steps", "idle_members")
+SEVERAL = ("refused_commits", "rhythm_steps", "idle_members", "returns")
 """Their findings are about all rows of a group, others about one row."""
 
 

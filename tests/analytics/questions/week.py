@@ -17,6 +17,7 @@ def week():
         "refusals": table("refusals", *_refusals()),
         "commit_minutes": table("commit_minutes", *_commits()),
         "lag": table("lag", *_lag()),
+        "log_ends": table("log_ends", *_ends()),
         "epochs": table("epochs", *_epochs()),
         "coverage": table(
             "coverage",
@@ -92,6 +93,9 @@ def _sessions():
                 **_source(number),
             }
 
+    lost = {"until": HOUR, "ended_by": "session_expired", "silent_ms": 45_000}
+    yield {"group": "down", "member": "last", "from": 0, **lost}
+
 
 def _refusals():
     for group in GROUPS:
@@ -128,6 +132,21 @@ def _lag():
     for group in GROUPS:
         for each in range(50):
             yield {"group": group, "time": each * MINUTE, "lag": each, "lag_ms": each * 10}
+
+
+def _ends():
+    for group in (*GROUPS, "down"):
+        for each in range(2):
+            yield {
+                "group": group,
+                "topic_partition": each + 1,
+                "commit_time": HOUR,
+                "committed_offset": 5,
+                "end_offset": 5 + each,
+                "end_time": 2 * HOUR,
+                "lag": each,
+                "waiting_since": 2 * HOUR if each else None,
+            }
 
 
 def _epochs():
