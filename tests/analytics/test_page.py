@@ -449,12 +449,30 @@ def test_commits_and_lag_are_drawn_over_the_same_time():
     }
     made = render(rounds_of(*[{}] * 4) | told, about())
     words = texts_of(made, "group-1-curves")
-    assert "commits a minute, all partitions at most 3,600" in words  # of a second
+    assert "commits a minute, all partitions at most 60" in words
     assert "lag of the worst partition, time at most 2 s" in words
     rebalances, commits, behind = pictures_of(made)["group-1-curves"]["rows"]
     assert rebalances["marks"].replace(".", "") == "aaaa"
-    assert commits["line"] == [[0.5, 3_600]]
+    assert commits["line"] == [[each + 0.5, 60] for each in range(60)]
     assert behind["line"] == [[0.5, 0], [120.5, 2_000]]
+
+
+@pytest.mark.parametrize("minutes", [3, 20, 90, 141, 600, 6_000])
+def test_commits_a_minute_are_right_at_every_length_of_a_log(minutes):
+    """A step of the picture is a part of a minute, or some."""
+    told = [
+        {"group": "g", "topic": "t", "topic_partition": 0, "minute": START + each * 60_000}
+        | {"commits": 1_500}
+        for each in range(minutes)
+    ]
+    rows = [{"started": START + each} for each in (0, 60_000 * (minutes - 1))]
+    tables = rounds_of(*rows) | {"commit_minutes": table_of(TABLES["commit_minutes"].schema, told)}
+    made = render(tables, about())
+    [_, commits] = pictures_of(made)["group-1-curves"]["rows"]
+    rates = [rate for _, rate in commits["line"]]
+    assert {round(each) for each in rates[:-1]} == {1_500}
+    assert rates[-1] <= 1_500.1
+    assert "at most 1,500" in texts_of(made, "group-1-curves")
 
 
 def test_marks_say_the_usual_cause_and_how_many():

@@ -256,12 +256,26 @@ def _commits(data: Data, group: str, scale: Scale) -> list[LaneRow]:
     at, is_known = _places(rows["minute"], data, scale)
     if not is_known.any():
         return []
-    commits = rows["commits"].cast(pa.int64()).fill_null(0).to_numpy()
-    sums = np.bincount(at[is_known], commits[is_known]) * MINUTE / scale.size
-    line = [(place + 0.5, round(each, 3)) for place, each in enumerate(sums.tolist())]
-    most = round(float(sums.max()), 1)
-    lane = {"line": line[at[is_known].min() :], **up_to(most, count, 92)}
+    commits = rows["commits"].cast(pa.int64()).fill_null(0).to_numpy()[is_known]
+    begins = data.within(rows["minute"]).fill_null(0).to_numpy()[is_known]
+    rates = _spread(begins, commits, scale) * MINUTE / scale.size
+    last = (min(int(begins.max()) + MINUTE, data.shown.end) - 1 - scale.shown.start) // scale.size
+    line = [(place + 0.5, round(each, 3)) for place, each in enumerate(rates.tolist())]
+    most = round(float(rates.max()), 1)
+    lane = {"line": line[at[is_known].min() : last + 1], **up_to(most, count, 92)}
     return [("commits a minute, all partitions", f"at most {count(most)}", lane)]
+
+
+def _spread(begins: _Numbers, commits: _Numbers, scale: Scale) -> npt.NDArray[np.float64]:
+    """Return the commits in each step, from those of minutes, which have them all along: a step may
+    be a part of a minute.
+    """
+    minutes, which = np.unique(begins, return_inverse=True)
+    totals = np.cumsum(np.bincount(which, commits))
+    times = np.column_stack([minutes, minutes + MINUTE]).ravel()
+    reached = np.column_stack([np.concatenate([[0], totals[:-1]]), totals]).ravel()
+    edges = scale.shown.start + scale.size * np.arange(scale.of + 1)
+    return np.diff(np.interp(edges, times, reached))
 
 
 def _lag(data: Data, group: str, scale: Scale) -> list[LaneRow]:
