@@ -318,6 +318,23 @@ def test_records_of_unknown_types_are_told_and_are_no_damage(tmp_path, capsys):
         assert not any(map(is_damage, problems))
 
 
+def test_events_of_unknown_types_are_told_and_are_no_damage(tmp_path, capsys):
+    told = [Event(each, 5, 1, NOW + each, 7, "g", "omens_read", fields={}) for each in range(2)]
+    made = Event(2, 5, 1, NOW, 7, "g", "group_created", fields={})
+    path = tmp_path / "__group_events-0"
+    write_segment(path, 0, batch([(b"g", encode(each)) for each in (*told, made)]))
+    write_segment(tmp_path / "__consumer_offsets-0", 0, batch([commit("g", "t", 0, 5)]))
+    page = tmp_path / "report.html"
+    text = "2 events of type omens_read, which this version does not know, in __group_events"
+    assert report.analyze([tmp_path], Request(report=page)) == 0
+    assert f", all of it sound; {text}." in capsys.readouterr().out
+    assert f"The log has {text}." in page.read_text(encoding="utf-8")
+    assert report.analyze([tmp_path], Request(tmp_path / "out", as_json=True)) == 0
+    rows = map(json.loads, capsys.readouterr().out.splitlines())
+    found = [(row["offset"], row["problem"]) for row in rows if row["table"] == "problems"]
+    assert found == [(0, f"records of unknown types: {text}")]
+
+
 def test_texts_in_csv_files_are_no_formulas(tmp_path):
     log = batch(
         [commit(name, "t", 0, -1, metadata="@SUM(A1)") for name in ("=1+1", "+1", "-1", "a-b")]

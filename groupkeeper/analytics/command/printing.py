@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from rich.console import Console
 from rich.text import Text
 
@@ -57,6 +58,13 @@ class AnalysisResult:
         number = count(found.total(), "record")
         return f"{number} of {many} {types}, which this version does not know" if found else ""
 
+    @property
+    def newer(self) -> list[str]:
+        """Describe records and events of types that this version does not know."""
+        texts = self.problems.filter(_is_newer(self.problems)).column("problem").to_pylist()
+        told = [self.unknown, *(text.partition(": ")[2] for text in texts)]
+        return [each for each in told if each]
+
     def written(self) -> PrintedTables:
         """Return the tables to export as CSV or JSON."""
         problems = self.problems
@@ -65,6 +73,11 @@ class AnalysisResult:
             row = pa.Table.from_pylist([{"problem": told}], problems.schema)
             problems = pa.concat_tables([problems, row])
         return self.tables | self.answers | {"problems": problems}
+
+
+def _is_newer(problems: pa.Table) -> pa.ChunkedArray:
+    """Return which problems are events of unknown types."""
+    return pc.starts_with(problems.column("problem"), Problem.UNKNOWN_TYPE.text)
 
 
 _TABLES: Final = {
@@ -125,8 +138,9 @@ def print_findings(to: Console, findings: AnalysisResult) -> None:
         print_first(to, findings.answers[FINDINGS])
     work = findings.plan
     events = f", and {size(findings.events)} of events" if findings.events else ""
-    whole = _left_over(findings.problems) if len(findings.problems) else "all of it sound"
-    whole += f"; {findings.unknown}" if findings.unknown else ""
+    left = findings.problems.filter(pc.invert(_is_newer(findings.problems)))
+    whole = _left_over(left) if len(left) else "all of it sound"
+    whole += "".join(f"; {printable(each)}" for each in findings.newer)
     records = f"{findings.records:,} record" + ("" if findings.records == 1 else "s")
     to.print(
         f"Read {records} from {size(work.size)} in "

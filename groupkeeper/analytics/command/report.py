@@ -322,7 +322,7 @@ def _about(plans: _Plans, request: Request, findings: AnalysisResult) -> "Report
         sum(work.size for work in plans.values()),
         " ".join(options),
         _damage(findings.problems),
-        [*findings.not_known, *([f"The log has {findings.unknown}."] if findings.unknown else [])],
+        [*findings.not_known, *(f"The log has {each}." for each in findings.newer)],
         DESCRIBED,
     )
 

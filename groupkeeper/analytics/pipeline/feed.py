@@ -48,7 +48,9 @@ from groupkeeper.history.partition import Fed, PartitionHistory
 from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.history.rows import Rows, Told
 from groupkeeper.history.state import restore
+from groupkeeper.protocol.group_event_types import TYPES
 from groupkeeper.protocol.group_events import TOPIC, decode
+from groupkeeper.why.texts import count
 
 COLUMNS: Final = (
     *("batch_position", "offset", "timestamp_ms", "leader_epoch", "key_type", "group", "topic"),
@@ -281,6 +283,7 @@ class PartitionFeed:
         state: _State = NEW,
     ) -> None:
         """`told` has rows of SPANS, `lost` the first offsets after losses."""
+        self._partition = partition
         more = spans(read_all(told, SPANS))
         before = state.get(_HISTORY)
         if before:
@@ -294,16 +297,25 @@ class PartitionFeed:
         self.ends = Ends()
 
     def read(self, splits: Sequence[Split], groups: frozenset[str]) -> Iterator[pa.Table]:
-        """Fold the events of all splits and write finished rows; yields rows of PROBLEMS. A
-        non-empty `groups` limits the events.
+        """Fold the events of all splits and write finished rows; yields rows of PROBLEMS, also for
+        each type of event that this version does not know. A non-empty `groups` limits the events.
         """
+        unknown: dict[str, list[int]] = {}
         for rows in _split_order(splits, self.ends):
             for few in slices(rows, _ROWS):
-                problems = [*self._events(few, groups)]
+                problems = [*self._events(few, groups, unknown)]
                 yield pa.Table.from_pylist(problems, schema=PROBLEMS)
                 _write(self._part, self._fold.take())
+        told = [self._unknown(kind, some) for kind, some in sorted(unknown.items())]
+        yield pa.Table.from_pylist(told, schema=PROBLEMS)
         for each in self.ends.problems.values():
             each[:] = [_problem(row, row["problem"]) for row in each]
+
+    def _unknown(self, kind: str, offsets: Sequence[int]) -> _Row:
+        """Return a row of PROBLEMS for the events of an unknown type."""
+        told = f"{count(len(offsets), 'event')} of type {kind}, which this version does not know"
+        row = {"partition": self._partition, "offset": offsets[0]}
+        return _problem(row, f"{Problem.UNKNOWN_TYPE.text}: {told}")
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
         """Add the next piece: tables of `chunks.KINDS`, records by offset."""
@@ -319,8 +331,12 @@ class PartitionFeed:
         _write(part, self._fold.open())
         return {_HISTORY: self._fold.state()}
 
-    def _events(self, rows: pa.Table, groups: frozenset[str]) -> Iterator[_Row]:
-        """Fold events; yields rows of PROBLEMS for other records."""
+    def _events(
+        self, rows: pa.Table, groups: frozenset[str], unknown: dict[str, list[int]]
+    ) -> Iterator[_Row]:
+        """Fold events; yields rows of PROBLEMS for other records. Offsets of events of unknown type
+        go to `unknown`.
+        """
         columns = (rows[name].to_pylist() for name in _OF_EVENTS)
         for at, (offset, at_ms, group, value, problem) in enumerate(zip(*columns, strict=True)):
             if offset is None or problem:
@@ -335,6 +351,8 @@ class PartitionFeed:
                     yield _problem(_row(rows, at), f"{Problem.BAD_VALUE.text}: {error}")
                 else:
                     self._fold.add(Told(offset, event))
+                    if event.type not in TYPES:
+                        unknown.setdefault(event.type, []).append(offset)
 
 
 def _write(part: PartWriter, rows: Rows) -> None:
