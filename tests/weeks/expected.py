@@ -25,6 +25,7 @@ NEAR_MS: Final = 30_000
 """Members give up partitions some seconds after the coordinator has told them to."""
 RETURN_MS: Final = 900_000
 OUTAGE_MS: Final = 600_000
+SCALED_MS: Final = 120_000
 SLACK_MS: Final = 1000
 WITHIN_MS: Final = 600_000
 MINUTE_MS: Final = 60_000
@@ -284,11 +285,14 @@ def restarts(truth: Truth) -> list[Row]:
 
 def restart_gaps(truth: Truth) -> list[Row]:
     """How long clients were away that came back. One that was away for as long as an outage, or as
-    long as it is remembered, may be counted or not.
+    long as it is remembered, may be counted or not. One that had left, or was removed, and came
+    back after minutes may have been scaled: it is no restart.
     """
     away: dict[str, list[tuple[int, bool]]] = defaultdict(list)
-    for row, _, away_ms in _returns(truth):
-        away[row["group"]].append((away_ms, bool(row["instance"])))
+    for row, before, away_ms in _returns(truth):
+        is_clear = away_ms < SCALED_MS or before.get("how") not in ("left", "removed")
+        if is_clear or away_ms > OUTAGE_MS + SLACK_MS:
+            away[row["group"]].append((away_ms, bool(row["instance"])))
     sessions = {row["group"]: row["session_ms"] for row in truth["groups"]}
     found = []
     for group, each in away.items():

@@ -7,7 +7,8 @@
 -- removed without having left. `scaling`: several left together, stayed away for `scaled_ms` or
 -- more, and came back together, while others went on. `deployment`: several clients came back
 -- within `deployed_ms` of each other, each after less than `scaled_ms`. `restart`: one came back
--- after less than that. `unknown`: anything else.
+-- after less than that. A static member that took its own place again was restarted or deployed,
+-- whenever that was. `unknown`: anything else.
 --
 -- together_ms=30000, scaled_ms=120000, deployed_ms=600000
 -- group, member, instance, client_id, host
@@ -63,7 +64,7 @@ select c."group", c.member, instance, client_id, host,
             'pending_member_expired') then 'crash'
         when away_ms >= :scaled_ms and together > 1 and stayed > 0
             and coalesce(b.ended_by, 'member_left') = 'member_left' then 'scaling'
-        when away_ms >= :scaled_ms then 'unknown'
+        when away_ms >= :scaled_ms and coalesce(b.ended_by, '') <> 'replaced' then 'unknown'
         when after_last <= :deployed_ms and last_client <> c.client
             or to_next <= :deployed_ms and next_client <> c.client then 'deployment'
         else 'restart' end as kind,
