@@ -499,6 +499,26 @@ def test_findings_of_a_part_of_the_time_are_beside_the_columns(page):
     assert "coordinator loaded" in told
 
 
+def test_findings_with_one_cause_are_one_card(sample):
+    usual = {"severity": "high", "source": "events", "confidence": 1.0, "question": "storms"}
+    static = {"config_key": "group.instance.id", "proposed": "one for each member"}
+    rows = [
+        usual | static | {"group": "g", "sentence": "It storms."},
+        usual | {"group": "g", "sentence": "It is not stable.", "question": "not_stable"},
+        usual | {"group": "h", "sentence": "Another group."},
+        usual | {"group": "g", "sentence": "A zombie.", "question": "zombies"},
+    ]
+    made = render({"findings": table_of(sample["findings"].schema, rows)}, about())
+    assert [made.count(f'id="finding-{number}"') for number in range(1, 6)] == [1, 1, 1, 1, 0]
+    cards = [each.partition("</li>")[0] for each in made.split('<li id="finding-')[1:]]
+    assert [("It is not stable." in each, "A zombie." in each) for each in cards] == [
+        (True, False),
+        (False, False),
+        (False, True),
+    ]
+    assert "Also finding 2, ▲ high: It is not stable." in made
+
+
 def test_what_if_marks_the_setting_of_today(sample):
     made = render({"what_if": sample["what_if"]}, about())
     told = texts_of(made, "what-if-1")

@@ -28,8 +28,12 @@ COLUMNS: Final = (
 ALL_OF_IT: Final = 0.98
 """A finding about this share of the time counts as "all the time"."""
 
+TOGETHER: Final = frozenset({"storms", "rebalance_rate", "flapping", "restart_gaps", "not_stable"})
+"""Questions about rebalances, which one cause answers together: one card for a group."""
+
 _CARD: Final = """<li id="finding-{}" class="finding {}"><p><span class="ordinal">{}</span>
-<span class="severity {}">{}</span>{}</p><p class="sentence">{}</p>{}<p class="quiet">{}</p></li>"""
+<span class="severity {}">{}</span>{}</p><p class="sentence">{}</p>{}<p class="quiet">{}</p>{}</li>
+"""
 
 
 def findings_of(data: Data) -> list[PageRow]:
@@ -49,19 +53,49 @@ def findings_part(rows: list[PageRow], span: TimeSpan, link: PageLink) -> Html:
     told = ", ".join(f"{count(number)} {severity}" for severity, number in severities)
     asked = Counter(row["question"] for row in rows if row["question"] is not None).most_common()
     of = ", ".join(f"{each.replace('_', ' ')} {count(number)}" for each, number in asked)
-    cards = [_card(number, row, span, link) for number, row in enumerate(rows[:CARDS], 1)]
-    more = f"{count(len(rows) - CARDS, 'more finding')}: see the table of findings."
+    piles = _piles(rows)
+    cards = [_card(pile, span, link) for pile in piles[:CARDS]]
+    left = sum(map(len, piles[CARDS:]))
+    more = f"{count(left, 'more finding')}: see the table of findings."
     return fill(
         '<p>{}: {}.</p>{}<ol class="findings">{}</ol>{}',
         count(len(rows), "finding"),
         told,
         fill('<p class="quiet">By question: {}.</p>', of) if len(asked) > 1 else None,
         cards,
-        fill("<p>{}</p>", more) if len(rows) > CARDS else None,
+        fill("<p>{}</p>", more) if left else None,
     )
 
 
-def _card(number: int, row: PageRow, span: TimeSpan, link: PageLink) -> Html:
+_Numbered = tuple[int, PageRow]
+
+
+def _piles(rows: list[PageRow]) -> list[list[_Numbered]]:
+    """Put findings that have one cause together, with their numbers.
+
+    They are about rebalances of one group, or propose the same change of one setting to it.
+    """
+    piles: dict[object, list[_Numbered]] = {}
+    for number, row in enumerate(rows, 1):
+        change = row["config_key"], row["proposed"]
+        about: object = change if row["config_key"] is not None else number
+        about = TOGETHER if row["question"] in TOGETHER else about
+        key = number if row["group"] is None else (row["group"], about)
+        piles.setdefault(key, []).append((number, row))
+    return [*piles.values()]
+
+
+_ALSO: Final = '<p class="quiet" id="finding-{}">Also finding {}, {}: {}</p>'
+
+
+def _also(number: int, row: PageRow) -> Html:
+    """Return a further finding with the same cause."""
+    sign = f"{SIGNS.get(row['severity'], '·')} {row['severity']}"
+    return fill(_ALSO, number, number, sign, row["sentence"])
+
+
+def _card(pile: list[_Numbered], span: TimeSpan, link: PageLink) -> Html:
+    number, row = pile[0]
     severity, group, key = row["severity"], row["group"], row["config_key"]
     kind = severity if severity in SIGNS else "info"
     now, proposed = row["now"], row["proposed"]
@@ -84,6 +118,7 @@ def _card(number: int, row: PageRow, span: TimeSpan, link: PageLink) -> Html:
         row["sentence"],
         fill('<p class="change">{}</p>', change) if key is not None else None,
         " ".join(filter(None, said)),
+        [_also(*each) for each in pile[1:]],
     )
 
 
