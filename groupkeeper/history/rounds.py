@@ -342,9 +342,11 @@ class Folding:
             current.standstill_ms = still + self._superseded_ms
         self._superseded_ms = (current.standstill_ms or 0) if outcome == SUPERSEDED else 0
         self._costs.close(current, self._people)
-        if outcome in (COMPLETED, EMPTIED):
+        if outcome == EMPTIED:
+            self._costs.emptied(event.at_ms)
+        elif outcome == COMPLETED:
             plan = current.assignment if current.partitions is not None else None
-            self._costs.assigned(plan if outcome == COMPLETED else ())
+            self._costs.completed(current, plan)
         self._closed = [current.epoch, current.round]
         self.under_way = None
         return current

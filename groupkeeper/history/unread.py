@@ -85,6 +85,9 @@ class RoundCosts:
     def __init__(self) -> None:
         self.protocol_type = self.shares = None
         self.timeouts = {}
+        self._left: tuple[int, int] | None = None
+        """Number of partitions that had a reader when the last member went, and the time of that,
+        in Unix ms; None while the group has members."""
 
     def meet(self, fields: Part) -> None:
         """Keep the timeouts of a member; give the partitions of a static one to its new id."""
@@ -113,6 +116,22 @@ class RoundCosts:
         current.clients = [*{_software(each): each for each in seen}.values()]
         self._tell_timeouts(current)
 
+    def emptied(self, at_ms: int) -> None:
+        """Note that the last member went, and with it the reader of all partitions."""
+        self._left = None if self.shares is None else (sum(self.shares.values()), at_ms)
+        self.shares = {}
+
+    def completed(self, current: "Round", assignment: Iterable[Part] | None) -> None:
+        """Add the time in which the group was empty to the round that ended it, and keep the
+        assignment for the next one; None if it is unknown.
+        """
+        if self._left is not None and current.ended_at_ms is not None:
+            partitions, since_ms = self._left
+            empty_ms = max(0, current.ended_at_ms - since_ms)
+            current.unread_ms = (current.unread_ms or 0) + partitions * empty_ms
+        self._left = None
+        self._assigned(assignment)
+
     def _tell_timeouts(self, current: "Round") -> None:
         """Set the timeouts of the member that was lost, or else triggered the round."""
         about = [each["who"] for each in current.removed] + [(current.cause or {}).get("who") or {}]
@@ -128,8 +147,7 @@ class RoundCosts:
         stay = self.timeouts.keys() & set(members)
         self.timeouts = {member: self.timeouts[member] for member in stay}
 
-    def assigned(self, assignment: Iterable[Part] | None) -> None:
-        """Keep the assignment for the next round; None if it is unknown."""
+    def _assigned(self, assignment: Iterable[Part] | None) -> None:
         self.shares = None
         if assignment is not None:
             self.shares = {

@@ -150,7 +150,9 @@ def test_files_are_answered_as_tables_are(tmp_path: Path, threads: int) -> None:
     tables = week()
     folder = written(tmp_path / "tables", tables)
     with Engine(1) as engine:
-        history, found = ask(folder, Chosen(), engine, threads, lambda *stage: None)
+        history, found = ask(
+            folder, Chosen(ends=tables["log_ends"]), engine, threads, lambda *stage: None
+        )
     assert {name: found[name] for name in (*QUESTIONS, "findings")} == answers(tables)
     shown = history.shown(found)["ownership"]
     order = [(name, "ascending") for name in ("group", "topic_partition", "from")]

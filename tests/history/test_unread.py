@@ -94,6 +94,26 @@ def test_a_loss_and_its_return_are_one_incident() -> None:
     assert first.incident.gone == 0
 
 
+def test_nobody_reads_while_a_group_is_empty_and_until_it_has_assignments_again() -> None:
+    told = Told()
+    told.started(cause("member_joined", who("a")), from_state="Empty")
+    told.at(1_000).joined(("a", 0))
+    told.completed(duration_ms=1_000, **plan(a=[0, 1, 2]))
+    left = cause("member_left", who("a"))
+    told.at(60_000).tell("member_removed", who=who("a"), cause=left)
+    told.started(left)
+    told.abandoned("emptied")
+    told.at(60_500).tell("member_joined", who=who("a2", client_id="billing"), kind="dynamic")
+    told.started(cause("member_joined", who("a2")), from_state="Empty")
+    told.at(63_500).joined(("a2", 0))
+    told.completed(duration_ms=3_000, **plan(a2=[0, 1, 2]))
+    _, gone, back_again = told.rounds()
+    assert gone.outcome == "emptied"
+    assert (gone.unread_ms, back_again.unread_ms) == (0, 3 * 3_500)
+    assert back_again.incident is not None
+    assert (back_again.incident.now_ms, back_again.incident.absent_ms) == (10_500, 1_500)
+
+
 def test_the_second_rebalance_of_an_incremental_assignor_is_part_of_the_incident() -> None:
     told = settled()
     lost(told, 60_000)

@@ -19,6 +19,7 @@ from crc32c import crc32c
 from groupkeeper.cli import main as cli
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.server import main
+from groupkeeper.server.loop import WatchedSelector
 from groupkeeper.server.server import Server
 from groupkeeper.settings.options import Listen, ServeOptions
 from tests.support.process import Process
@@ -149,7 +150,7 @@ def test_an_http_port_in_use_is_one_line_and_what_was_started_is_stopped(
         options = ServeOptions(tmp_path / "data", (Listen(bind=("127.0.0.1", 0)),), http=http)
         server = Server(options)
         with pytest.raises(OSError, match="in use"):
-            asyncio.run(main._serve(server, options))
+            asyncio.run(main._serve(server, options, WatchedSelector()))
         code, err = ended(start("--data-dir", "data", "--http", f"127.0.0.1:{http[1]}"))
     assert (code, err.count("\n")) == (1, 1)
     assert "in use" in err

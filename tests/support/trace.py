@@ -20,7 +20,7 @@ from groupkeeper.protocol.records.consumer_offsets import (
 
 UNSAID = {
     *("group", "generation", "state", "round"),
-    *("request", "caller", "protocol_type", "assignments", "previous", "arrivals"),
+    *("request", "caller", "protocol_type", "assignments", "previous", "arrivals", "metadata"),
 }
 """Fields that are not shown, because they are in other lines or too long."""
 UNSAID_OF = {OffsetsCommitted: {"member", "instance", "partitions"}}

@@ -111,7 +111,7 @@ def test_members_with_what_they_have(served: Served, web: Web) -> None:
     [member] = web.found("groups", "g", "members")["members"]
     assert (member["member_id"], member["instance_id"]) == (member_id, "SAM")
     assert member["assignment"] == [{"topic": "orders", "partitions": [0, 3]}]
-    ago = served.server._clock.wall() - member["last_heard_ms"]
+    ago = served.server.clock.wall() - member["last_heard_ms"]
     assert 2_000 <= ago < 2_200
 
 

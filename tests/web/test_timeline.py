@@ -85,7 +85,7 @@ def test_rounds_since_a_time(served: Served, web: Web) -> None:
     client = served.client()
     rounds(served, client, 2)
     served.advance(60)
-    since = served.server._clock.wall()
+    since = served.server.clock.wall()
     rounds(served, client, 12)
     assert numbers(web.found("groups", "g", "rounds", since=since)) == [*range(5, 29)]
     assert numbers(web.found("groups", "g", "rounds", since=since, last=1)) == [28]
