@@ -72,6 +72,13 @@ def test_sentences_that_do_harm_are_wrong() -> None:
     assert verdict(Heard([KILLED], [LOADED], ["Nothing is wrong."])) == WRONG
 
 
+def test_a_setting_that_is_refused_is_not_proposed() -> None:
+    refused = "No setting is proposed: with session.timeout.ms=660000 it would have been 9.5."
+    assert verdict(Heard([KILLED], [LOADED], [f"It was back. {refused}"])) == RIGHT
+    more = f"{refused} Set session.timeout.ms=660000."
+    assert verdict(Heard([KILLED], [LOADED], [more])) == WRONG
+
+
 def test_settings_that_a_client_does_not_have_are_wrong() -> None:
     heard = Heard([KILLED], [LOADED], ["set partition.assignment.strategy=cooperative-sticky"])
     assert verdict(heard) == RIGHT

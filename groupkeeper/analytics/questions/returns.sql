@@ -56,7 +56,9 @@ with back as (
 ), before as (  -- the end of the session before: of the same id, instance or client
     select c."group", c.member, c.came_at, max_by(p.ended_by, p.until) as ended_by
     from counted as c join sessions as p on p."group" = c."group" and p.client = c.client
-        and p.until between c.left_at - 1000 and c.came_at and p.member <> c.member
+        and p."from" < c.left_at and p.member <> c.member
+        -- one that crashed and came back soon is removed after its return
+        and p.until between c.left_at - 1000 and c.came_at + 2 * coalesce(p.session_timeout_ms, 0)
     group by c."group", c.member, c.came_at
 )
 select c."group", c.member, instance, client_id, host,

@@ -208,6 +208,12 @@ def test_a_group_that_was_stopped_as_a_whole_was_not_scaled():
     assert kinds(*lives) == [("a", "unknown"), ("b", "unknown")]
 
 
+def test_one_that_crashed_and_is_back_before_it_is_removed_crashed():
+    [before, back] = came("c", HOUR, HOUR + 5_000, "session_expired", session_timeout_ms=45_000)
+    before |= {"until": HOUR + 45_000, "silent_ms": 45_000}
+    assert kinds(*STAYS, before, back) == [("c", "crash")]
+
+
 def test_members_that_vanished_together_crashed():
     lost = {"ended_by": "session_expired"}
     lives = [row for each in "ab" for row in came(each, HOUR, HOUR + 8 * MINUTE, **lost)]

@@ -73,11 +73,16 @@ def _false_pairs(incident: Incident, heard: Heard) -> list[str]:
     return wrong
 
 
+_REFUSED = re.compile(r"No setting is proposed: .*?\.(?=\s|$)")
+"""A sentence that names settings to say why they are not proposed, which harms nobody."""
+
+
 def _harm(incident: Incident, heard: Heard) -> list[str]:
     name = incident.client.name
     absent = [each for begin, each in NOT_THERE.items() if name.startswith(begin)]
     wrong = []
-    for text in heard.sentences:
+    for sentences in heard.sentences:
+        text = _REFUSED.sub("", sentences)
         for pattern in (*incident.truth.harm, *absent):
             if found := re.search(pattern, text):
                 at = max(0, found.start() - 60)
