@@ -285,9 +285,13 @@ _TRIGGERS: Final[Mapping[str, str | Callable[[Part, Part, Round], str]]] = {
 # -- the rest of the paragraph ---------------------------------------------------------------------
 
 
+JOIN_AGAIN: Final = "need to re-join with the given member-id"
+"""Java's words in the second JoinGroup of each new member (KIP-394), which give no reason."""
+
+
 def _said(cause: Part | None) -> str:
     reason = (cause or {}).get("reason")
-    if not reason:
+    if not reason or reason.startswith(JOIN_AGAIN):
         return ""
     words = " ".join("".join(each if each.isprintable() else " " for each in reason).split())
     return f'It said: "{words}{"..." if cause and cause.get("reason_cut") else ""}".'

@@ -49,6 +49,13 @@ def expired(member: dict[str, Any], ms: int = 10_000, **evidence: Any) -> dict[s
     )
 
 
+def test_words_of_java_that_give_no_reason_are_left_out() -> None:
+    joins = cause("member_joined", POD)
+    again = "need to re-join with the given member-id: billing-1"
+    assert "It said" not in paragraph(round_of(joins | {"reason": again}))
+    assert 'It said: "deploy".' in paragraph(round_of(joins | {"reason": "deploy"}))
+
+
 def test_every_code_has_its_sentence() -> None:
     for code in CODES:
         text = trigger(round_of(cause(code, POD)))
