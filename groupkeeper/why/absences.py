@@ -142,9 +142,12 @@ def _ended(current: Round, evidence: Part, session: int | None) -> str:
     at_ms = current.started_at_ms and current.started_at_ms - silent
     host = f" on {who['host'].lstrip('/')}" if who.get("host") else ""
     when = f"soon after {time_text(at_ms)}"
-    if evidence.get("connection") is None:
-        when = f"before {time_text(at_ms)}, when the coordinator was loaded"
     search = f"look for a crash or a kill{host} {when}."
+    if evidence.get("connection") is None:
+        search = (
+            f"look whether it ended{host}; or it gave up its place before {time_text(at_ms)}, "
+            "while the coordinator was away."
+        )
     if not who.get("instance"):
         return f"L{search[1:]}"
     return (  # a static member sends no LeaveGroup when it is closed (KIP-345)
