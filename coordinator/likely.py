@@ -81,6 +81,7 @@ _REJOIN_WORDS: Final = (
     ("probing rebalance", PROBING_REBALANCE),
     ("followup rebalance", PROBING_REBALANCE),
     ("metadata has changed", PARTITIONS_CHANGED),
+    ("topics have new partitions", PARTITIONS_CHANGED),
     ("revoke partitions", PARTITIONS_REVOKED),
     ("enforced by user", REBALANCE_ENFORCED),
     ("forcerebalance", REBALANCE_ENFORCED),
@@ -98,7 +99,8 @@ def said(reason: str | None) -> str | None:
 def said_of_rejoin(reason: str | None) -> str | None:
     """Return the reason for a rejoin that a client's own words name: Java says "cached metadata has
     changed", "need to revoke partitions", "rebalance enforced by user", Kafka Streams "Scheduled
-    probing rebalance" and "triggered followup rebalance", franz-go "from ForceRebalance".
+    probing rebalance" and "triggered followup rebalance", franz-go "from ForceRebalance"
+    and "noticed some topics have new partitions".
     """
     text = (reason or "")[:REASON_READ].casefold()
     return next((guess for words, guess in _REJOIN_WORDS if words in text), None)

@@ -116,6 +116,9 @@ WORDS = {
     ),
     "triggered followup rebalance scheduled for 1764000000000": "probing_rebalance",
     "from ForceRebalance": "rebalance_enforced",
+    "rejoining because we are the leader and noticed some topics have new partitions": (
+        "partitions_changed"
+    ),
     "the moon is full": None,
 }
 

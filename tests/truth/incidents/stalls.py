@@ -228,7 +228,8 @@ def _twice(stage: Stage) -> None:
     truth=truth(
         "Coordinator and beta were killed at the same time; only the coordinator came back.",
         "session_expired/crash_or_network|session_expired",
-        "not_back/* coordinator_loaded rejoined_after_load/* requests_refused/* leader_rejoined",
+        "not_back/* coordinator_loaded rejoined_after_load/* requests_refused/* leader_rejoined"
+        " leader_rejoined/coordinator_stalled",
         r"Nothing is wrong\.",
     ),
 )

@@ -16,6 +16,10 @@ from tests.truth.play import KAFKA_PYTHON
 
 _CHANGED: Final = (r"(other|different) topics", r"crash|(?<!sessions )restarted")
 _GREW: Final = "leader_rejoined|leader_rejoined/partitions_changed"
+_AWAY: Final = "leader_rejoined/coordinator_stalled member_rejoined/coordinator_stalled"
+"""Rebalances that the restart itself causes: Java forgets its metadata when no broker is left, and
+franz-go joins again after errors.
+"""
 _FOUR: Final = (KAFKA_PYTHON, CONFLUENT, JAVA, FRANZ_GO)
 
 
@@ -65,7 +69,7 @@ def _grows(stage: Stage) -> None:
     truth=truth(
         "The coordinator was restarted, later the topic got more partitions.",
         f"{_GREW}|rejoined_after_load/partitions_changed|rejoined_after_load",
-        "coordinator_loaded rejoined_after_load/* requests_refused/*",
+        f"coordinator_loaded rejoined_after_load/* requests_refused/* {_AWAY}",
         *_CHANGED,
     ),
 )
@@ -104,7 +108,8 @@ def _enforced(stage: Stage) -> None:
     truth=truth(
         "The coordinator was restarted; later the leader's application called enforceRebalance.",
         "rejoined_after_load/rebalance_enforced|leader_rejoined/rebalance_enforced",
-        "coordinator_loaded requests_refused/* rejoined_after_load leader_rejoined member_rejoined",
+        "coordinator_loaded requests_refused/* rejoined_after_load leader_rejoined member_rejoined"
+        f" {_AWAY}",
         r"second rebalance of a cooperative|only 0 partitions that moved",
         r"partitions (came|were added)|topics or partitions",
         *_CHANGED,
@@ -129,7 +134,7 @@ def _enforced_later(stage: Stage) -> None:
     truth=truth(
         "The application of alpha subscribed to another topic.",
         "subscription_changed",
-        "",
+        "leader_rejoined/partitions_changed",  # once Java knows the partitions of the new topic
         r"partitions came",
     ),
 )
