@@ -15,7 +15,7 @@ from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.liveness import last_heard, postpone, session_timer
 from groupkeeper.coordinator.member import Member
-from groupkeeper.coordinator.stalls import HOLD_MS, RECONNECT_MS, Stall, evidence_of
+from groupkeeper.coordinator.stalls import RECONNECT_MS, Stall, evidence_of
 from groupkeeper.coordinator.step import Step
 
 
@@ -54,7 +54,7 @@ def note_stall(stall: Stall, step: Step, jump_ms: int | None = None) -> None:
 def _end(stall: Stall, began_ms: int, timeout_ms: int, step: Step) -> int | None:
     """Return when a time that began then ends; None if it is over."""
     if stall.lasts:
-        return step.now + HOLD_MS
+        return stall.look_at
     ends_ms = stall.ended + timeout_ms
     return ends_ms if began_ms < stall.ended and ends_ms > step.now else None
 
@@ -81,7 +81,7 @@ def _phase(group: Group, timer: Timer, stall: Stall, step: Step) -> bool:
     if rebalance.held is None or rebalance.held[0] != stall.began:
         left_ms = step.deadlines.popped_due - max(began_ms, stall.began)
         rebalance.held = stall.began, left_ms
-    ends_ms = step.now + HOLD_MS if stall.lasts else stall.ended + rebalance.held[1]
+    ends_ms = stall.look_at if stall.lasts else stall.ended + rebalance.held[1]
     if ends_ms <= step.now:
         return False
     step.deadlines.set(timer, ends_ms)

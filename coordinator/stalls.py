@@ -15,7 +15,9 @@ from groupkeeper.coordinator.deadlines import TimerKind
 STALL_MS: Final = 1_000
 """Shorter stalls are not noted: no client notices them."""
 HOLD_MS: Final = 1_000
-"""A timer that is due during a stall is looked at again after this time."""
+HOLD_SHARE: Final = 8
+"""A timer that is due during a stall is looked at again after HOLD_MS, or this part of the stall so
+far if that is longer: thousands of timers may be held for hours."""
 RECONNECT_MS: Final = 3_000
 """Time in which a client whose connection was closed during a stall sends a request again."""
 
@@ -37,6 +39,11 @@ class Stall:
     @property
     def duration_ms(self) -> int:
         return self.ended - self.began
+
+    @property
+    def look_at(self) -> int:
+        """When timers that are held by a stall that lasts are looked at again."""
+        return self.ended + max(HOLD_MS, self.duration_ms // HOLD_SHARE)
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ import pytest
 from groupkeeper.coordinator.facts import CoordinatorStalled, MemberRemoved
 from groupkeeper.coordinator.likely import COORDINATOR_STALLED
 from groupkeeper.coordinator.stalls import RECONNECT_MS, STALL_MS
+from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.group_events import CauseCode
 from tests.support.scene import REBALANCE, SESSION, Scene, topics
 
@@ -315,3 +316,19 @@ def test_nothing_is_guessed_of_a_member_that_is_not_heard_of_after_a_load() -> N
     scene.advance(1)
     [fact] = scene.noted(MemberRemoved)
     assert (fact.cause.code, fact.cause.likely) == (CauseCode.SESSION_EXPIRED, None)
+
+
+def test_timers_are_looked_at_ever_more_seldom_while_a_stall_lasts() -> None:
+    scene = held("lea", "fred")
+    looks = 0
+    advance = scene.partition.advance
+
+    def counted(now: int, wall: int) -> Step:
+        nonlocal looks
+        looks += 1
+        return advance(now, wall)
+
+    scene.partition.advance = counted  # type: ignore[method-assign]
+    scene.advance(24 * 3_600_000)
+    assert looks < 500
+    assert removed(scene) == []

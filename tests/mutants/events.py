@@ -110,7 +110,7 @@ EVENT_MUTANTS = (
     Mutant(
         "session ends while its heartbeat waits for the disk",
         "coordinator/prolong.py",
-        "    if stall.lasts:\n        return step.now + HOLD_MS\n",
+        "    if stall.lasts:\n        return stall.look_at\n",
         "    if stall.lasts:\n        return None\n",
         (_STALLS + "test_members_keep_their_places_while_the_log_cannot_be_written",),
     ),
