@@ -20,7 +20,6 @@ LONG: Final[Mapping[str, tuple[str, ...]]] = {
     "tests/simulation/": ("hash_seed[3]", "test_virtual_loop.py", "test_a_look"),
     "tests/storage/test_cleaning_crash.py": ("[kill]",),
     "tests/storage/test_swap.py": ("[kill]",),
-    "tests/testing/test_fault_clients.py::test_drop_handled": (),
     "tests/topics/test_catalog.py::test_no_crash_during": ("[kill]",),
     "tests/topics/test_limits.py": (),
     "tests/truth/test_truth.py": ("[closed]", "words"),

@@ -371,7 +371,7 @@ async def test_delay_answer(broker: Broker) -> None:
     "succeeded",
 )
 async def test_drop_handled(broker: Broker) -> None:
-    consumer = await _consumer(broker, request_timeout_ms=200)
+    consumer = await _consumer(broker, request_timeout_ms=1_000)
     await consumer.start()
     consumer.assign([AIO_PLACE])
     await consumer.commit({AIO_PLACE: 1})
