@@ -12,7 +12,7 @@ from groupkeeper.analytics.pipeline.engine import Engine
 from groupkeeper.analytics.pipeline.lag import ends_of
 from groupkeeper.analytics.pipeline.output import Output
 from groupkeeper.analytics.pipeline.run import NOTHING, Trunk
-from groupkeeper.analytics.reading.plan import plan_topics
+from groupkeeper.analytics.reading.plan import data_folders, plan_topics
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
 from tests.analytics.stored import read_tables
 
@@ -40,4 +40,4 @@ def _analysed(data: Path, scratch: Path, engine: Engine, *, events: bool) -> tup
     found = Trunk(engine, str(scratch), output).run(
         plans[OFFSETS], events=plans[EVENTS] if events else NOTHING
     )
-    return folder, ends_of(found.tables["offsets"], [str(data)])
+    return folder, ends_of(found.tables["offsets"], data_folders(plans[OFFSETS]))
