@@ -11,11 +11,11 @@ LONG: Final[Mapping[str, tuple[str, ...]]] = {
     "tests/cli/test_demo.py::test_what_is_kept": (),
     "tests/clients/": (
         *("share_six_partitions_and_consume_everything_once[aiokafka", "moves[confluent-kafka"),
-        *("share_six_partitions_and_consume_everything_once[kafka-python-3", "one_group"),
+        "share_six_partitions_and_consume_everything_once[kafka-python-3",
     ),
     "tests/fuzz/": ("nothing[4]", "with_sense", "_noted", "_well", "left_out", "seed_alone"),
     "tests/groups/test_kill.py": (),
-    "tests/packaging/": ("test_the_wheel", "files_only", "3.11]"),
+    "tests/packaging/": ("test_the_wheel",),
     "tests/repair/test_crash.py": ("-0]", "-3]"),
     "tests/simulation/": ("hash_seed[3]", "test_virtual_loop.py", "test_a_look"),
     "tests/storage/test_cleaning_crash.py": ("[kill]",),
