@@ -13,7 +13,7 @@ from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.likely import SHUTDOWN, left, missed_poll
-from groupkeeper.coordinator.liveness import last_heard, session_timer
+from groupkeeper.coordinator.liveness import heard_at
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import drop_pending, prepare, remove
 from groupkeeper.coordinator.replies import check_member
@@ -43,8 +43,7 @@ class Leaving:
         """Return the cause of the removal of a member that an entry names."""
         if not self._is_itself(member):
             remover = Who.calling(self.caller, "")
-            due = step.deadlines.due.get(session_timer(group, member))
-            silent_ms = step.now - last_heard(member, due, step.now)
+            silent_ms = step.now - heard_at(group, member, step)
             evidence = {"silent_ms": silent_ms, "session_timeout_ms": member.session_timeout_ms}
             return Cause(CauseCode.MEMBER_REMOVED_BY_ADMIN, remover, reason, evidence=evidence)
         idle_ms = step.now - member.committed_ms if member.committed_ms >= 0 else None

@@ -94,6 +94,12 @@ def last_heard(member: Member, due: int | None, now: int) -> int:
     return max(member.heard_ms, began)
 
 
+def heard_at(group: Group, member: Member, step: Step) -> int:
+    """Return the time of the member's last request, whose session runs or waits."""
+    due = step.deadlines.due.get(session_timer(group, member))
+    return last_heard(member, due, step.now)
+
+
 def keep_alive(group: Group, member: Member, interval_ms: int, step: Step) -> None:
     """Restart the session as if the member had sent a heartbeat every `interval_ms` (at least 1)
     since its last request. Used after a jump of the clock, during which no request could come.
@@ -113,8 +119,7 @@ def keep_alive(group: Group, member: Member, interval_ms: int, step: Step) -> No
 
 def forget_a_session(group: Group, member: Member, step: Step) -> None:
     """Set the time of the member's last request to a whole session ago."""
-    due = step.deadlines.due.get(session_timer(group, member))
-    shift_ms = step.now - member.session_timeout_ms - last_heard(member, due, step.now)
+    shift_ms = step.now - member.session_timeout_ms - heard_at(group, member, step)
     member.heard_ms = step.now - member.session_timeout_ms
     member.beats_since_ms += shift_ms
     member.beat_ms += shift_ms
@@ -158,8 +163,7 @@ def expired(member: Member, due: int, step: Step) -> Cause:
 
 def late(group: Group, member: Member, phase: Late, step: Step) -> Cause:
     """Return the cause of a removal because a request that the group waited for did not come."""
-    due = step.deadlines.due.get(session_timer(group, member))
-    heard_ms = last_heard(member, due, step.now)
+    heard_ms = heard_at(group, member, step)
     evidence = silence(member, heard_ms, step)
     evidence["waited_ms"] = step.now - phase.began_ms
     evidence["rebalance_timeout_ms"] = phase.rebalance_timeout_ms

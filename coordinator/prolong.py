@@ -13,7 +13,7 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import CoordinatorStalled
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
-from groupkeeper.coordinator.liveness import last_heard, postpone, session_timer
+from groupkeeper.coordinator.liveness import heard_at, postpone, session_timer
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.stalls import RECONNECT_MS, Stall, evidence_of
 from groupkeeper.coordinator.step import Step
@@ -109,11 +109,11 @@ def give_up(group: Group, peer: Peer, session_ms: int, step: Step) -> dict[str, 
     for member in group.members.values():
         if member.gave_up or member.waits or not _is_of(member, peer):
             continue
-        timer = session_timer(group, member)
-        heard_ms = last_heard(member, step.deadlines.due.get(timer), step.now)
+        heard_ms = heard_at(group, member, step)
         stall = step.stalls.behind(heard_ms, session_ms, step.now)
         if stall is not None:
             member.gave_up = True
+            timer = session_timer(group, member)
             step.deadlines.set(timer, max(heard_ms + member.session_timeout_ms, step.now))
             return evidence_of(stall, step.now)
     return None

@@ -8,7 +8,7 @@ partitions that the member gave up.
 from typing import Final
 
 from groupkeeper.coordinator.causes import Cause
-from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.group import CONSUMER, Group
 from groupkeeper.coordinator.join_call import JoinCall
 from groupkeeper.coordinator.likely import (
     CONFIG_CHANGED,
@@ -17,7 +17,7 @@ from groupkeeper.coordinator.likely import (
     PARTITIONS_REVOKED,
     said_of_rejoin,
 )
-from groupkeeper.coordinator.liveness import last_heard, session_timer
+from groupkeeper.coordinator.liveness import heard_at
 from groupkeeper.coordinator.member import Member, Protocols
 from groupkeeper.coordinator.stalls import evidence_of
 from groupkeeper.coordinator.step import Step
@@ -28,8 +28,6 @@ from groupkeeper.protocol.group_events import CauseCode
 
 METADATA_READ_BYTES: Final = 32 * 1024
 """The longest metadata that is read for evidence: a step has to stay short."""
-CONSUMER: Final = "consumer"
-"""Protocol type of members whose metadata is a subscription; Kafka Streams has it, too."""
 CONNECT: Final = "connect"
 """Protocol type of the workers of Kafka Connect."""
 
@@ -56,8 +54,7 @@ def _blame_coordinator(group: Group, member: Member, cause: Cause, step: Step) -
     says that its metadata has changed, too, when it had lost all brokers.
     """
     if cause.likely in (None, PARTITIONS_CHANGED):
-        due = step.deadlines.due.get(session_timer(group, member))
-        heard_ms = last_heard(member, due, step.now)
+        heard_ms = heard_at(group, member, step)
         stall = step.stalls.behind(heard_ms, member.session_timeout_ms, step.now)
         if stall is not None and (cause.likely is None or stall.what == "load"):
             cause.likely = COORDINATOR_STALLED

@@ -17,10 +17,9 @@ from groupkeeper.coordinator.likely import COORDINATOR_STALLED, Guess, Holder, r
 from groupkeeper.coordinator.liveness import (
     answered,
     came_back,
+    heard_at,
     heartbeat_interval,
-    last_heard,
     rhythm,
-    session_timer,
 )
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import prepare
@@ -86,8 +85,7 @@ def _replaced(
     group: Group, member: Member, quick: bool, call: JoinCall, step: Step
 ) -> MemberReplaced:
     """Make the fact, with the fields that are known before the member has its new id."""
-    due = step.deadlines.due.get(session_timer(group, member))
-    away_ms = step.now - last_heard(member, due, step.now)
+    away_ms = step.now - heard_at(group, member, step)
     instance, peer = member.instance_id or "", call.caller.peer
     ran = runs(away_ms, heartbeat_interval(member, step.now - away_ms))
     old = Holder(member.member_id, member.peer, ran)

@@ -57,7 +57,7 @@ class SettingChange:
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Those that would have to change a setting."""
+    """The members that would have to change a setting."""
 
     protocol_type: str | None
     """None if unknown."""
@@ -87,7 +87,7 @@ class Audience:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What to tell of a change."""
+    """Settings that passed, and the sentence about a change."""
 
     settings: tuple[tuple[str, int | str], ...] = ()
     """Those that passed, with what has to be set beside them; empty if the change was refused."""

@@ -161,7 +161,7 @@ def what_if(
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """What the log has; None if unknown."""
+    """Figures of the log; None if unknown."""
 
     rounds: int
     not_stable_ms: int | None
