@@ -47,6 +47,7 @@ from groupkeeper.coordinator.subscription import topics_of_all
 
 CONSUMER = "consumer"
 """The only protocol type whose metadata is read."""
+NO_TOPICS: frozenset[str] = frozenset()
 
 MAX_GENERATION = 2**31 - 1
 """The largest generation that requests and records can carry."""
@@ -147,6 +148,8 @@ class Group:
         self.state = state
         self.state_timestamp_ms = wall_ms
         self.member_records = {}
+        if state is GroupState.EMPTY:  # a dict never shrinks: a KiB less for an empty group
+            self.members, self.instances, self.support, self._timeouts = {}, {}, {}, {}
         self.changes += 1
 
     @property
@@ -383,7 +386,7 @@ class Group:
         if self.protocol_type != CONSUMER:
             return
         if not self.members:
-            self.subscription = frozenset()
+            self.subscription = NO_TOPICS
             return
         if self.protocol_name is None:
             return

@@ -8,6 +8,7 @@ Source: `GroupMetadataManager.classicGroupJoinToClassicGroup`, `acceptJoiningMem
 `classicGroupJoinNewMember`, `classicGroupJoinExistingMember`.
 """
 
+from sys import intern
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
@@ -227,9 +228,11 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
     if not group.was_used:
         note_created(group, call.who(""), step)
     if group.state is GroupState.EMPTY:
-        group.protocol_type = request.protocol_type
+        group.protocol_type = intern(request.protocol_type)
     elif group.rebalance is not None and group.rebalance.initial_delay:
         group.rebalance.newcomers = True
+    for protocol in call.protocols:  # members and groups have these names in common
+        protocol.name = intern(protocol.name)
     session_ms, rebalance_ms = call.timeouts
     stalled = give_up(group, caller.peer, session_ms, step)
     member = Member(
@@ -247,9 +250,6 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
     )
     group.add(member)
     group.park_join(member, call.reply_to, caller.api_version, step.now)
-    # A session could expire during the first join phase, so a longer timer stands in for it.
-    timer = Timer(TimerKind.NEW_MEMBER, group.group_id, member_id)
-    step.deadlines.set(timer, step.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
     if stalled is not None:
         cause.likely, cause.evidence = COORDINATOR_STALLED, {**cause.evidence, **stalled}
     elif group.recent is not None:
@@ -257,6 +257,10 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
         cause.likely, cause.evidence = guess[0], {**cause.evidence, **guess[1]}
     step.note(MemberJoined(*group.fact_head, member.who, cause, call.timeouts))
     prepare(group, cause, step)
+    if member.awaiting_join is not None:
+        # A session could expire during the first join phase, so a longer timer stands in for it.
+        timer = Timer(TimerKind.NEW_MEMBER, group.group_id, member_id)
+        step.deadlines.set(timer, step.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
 
 
 # -- with a member id ----------------------------------------------------------------------------

@@ -279,7 +279,7 @@ def _next_generation(group: Group, phase: Late | None, step: Step) -> None:
     group.begin_generation()
     group.protocol_name = group.elect()
     group.become(GroupState.COMPLETING_REBALANCE, step.wall)
-    group.pending_sync = dict.fromkeys(group.members)
+    group.pending_sync = dict.fromkeys(list(group.members))  # of a dict it takes more memory
     sync_by = step.now + group.rebalance_timeout_ms
     step.deadlines.set(Timer(TimerKind.SYNC, group.group_id), sync_by)
     _note_joined(group, missing, ended_by, step)

@@ -6,6 +6,7 @@ Source: `ClassicGroup.computeSubscribedTopics`.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from groupkeeper.protocol.embedded import read_topics
@@ -15,6 +16,19 @@ MAX_TOPICS_READ: Final = 20_000
 SUBSCRIPTION_OVERHEAD: Final = 40
 """Count of each different subscription in addition to its topics: metadata is compared with all of
 them, so at most 488 are kept."""
+SETS_SHARED: Final = 256
+SHARED_CHARACTERS: Final = 256
+"""Sets of topics that groups have in common, and the most characters of the names in each."""
+
+
+@lru_cache(maxsize=SETS_SHARED)
+def _shared_small(topics: frozenset[str]) -> frozenset[str]:
+    return topics
+
+
+def _shared(topics: frozenset[str]) -> frozenset[str]:
+    """Return an equal set that other groups have too, if it is small: many subscribe alike."""
+    return _shared_small(topics) if sum(map(len, topics)) <= SHARED_CHARACTERS else topics
 
 
 class SubscribedTopics:
@@ -42,7 +56,7 @@ class SubscribedTopics:
 
     def all(self) -> frozenset[str] | None:
         """Return the topics of all; None when one could not be read, or they are too many."""
-        return None if self._topics is None else frozenset(self._topics)
+        return None if self._topics is None else _shared(frozenset(self._topics))
 
 
 def topics_of_all(metadata: Iterable[bytes]) -> frozenset[str] | None:
