@@ -170,7 +170,7 @@ class Partition:
         self._replay = self._start = None
         self.groups.member_bytes.count()
         if members:
-            self.gate.stalls.last = Stall("load", now, now)
+            self.gate.stalls.end(Stall("load", now, now))
         self.state = PartitionState.ACTIVE
         return self._end(step)
 

@@ -9,6 +9,7 @@ for joining and for assignments goes on with what was left of it. Apache Kafka d
 from typing import Any
 
 from groupkeeper.coordinator.caller import Peer
+from groupkeeper.coordinator.clients import MembersByClient
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import CoordinatorStalled
 from groupkeeper.coordinator.group import Group
@@ -45,7 +46,7 @@ def note_stall(stall: Stall, step: Step, jump_ms: int | None = None) -> None:
     the wall clock was moved, which prolongs nothing.
     """
     if jump_ms is None:
-        step.stalls.last = stall
+        step.stalls.end(stall)
     if len(step.deadlines.due) > 1:  # the check for old offsets, and timers of members
         head = "", 0, "", 0
         step.note(CoordinatorStalled(*head, stall.what, stall.duration_ms, jump_ms))
@@ -88,6 +89,9 @@ def _phase(group: Group, timer: Timer, stall: Stall, step: Step) -> bool:
     return True
 
 
+# -- memberships that were given up ----------------------------------------------------------------
+
+
 def _is_of(member: Member, peer: Peer) -> bool:
     """Whether a membership is of the client that joins anew: over the same connection, or under the
     same name from the same host, where its connection is closed, or unknown since a load.
@@ -99,6 +103,26 @@ def _is_of(member: Member, peer: Peer) -> bool:
     return known.link is peer.link or (known.link.closed and is_alike)
 
 
+def _find(group: Group, peer: Peer, session_ms: int, step: Step) -> tuple[Member, Stall] | None:
+    """Return the membership that the client gave up, and the stall behind that."""
+
+    def behind(member: Member) -> Stall | None:
+        return step.stalls.behind(heard_at(group, member, step), session_ms, step.now)
+
+    def is_past(member: Member) -> bool:
+        is_gone = member.gave_up or group.members.get(member.member_id) is not member
+        return is_gone or behind(member) is None  # it was heard of since
+
+    clients = step.stalls.clients
+    if group.group_id not in clients:
+        clients[group.group_id] = MembersByClient(group.members.values())
+    for member in clients[group.group_id].of(peer, is_past):
+        stall = behind(member)
+        if stall is not None and not member.waits and _is_of(member, peer):
+            return member, stall
+    return None
+
+
 def give_up(group: Group, peer: Peer, session_ms: int, step: Step) -> dict[str, Any] | None:
     """If a client that joins anew has just given up its membership, as the coordinator did not
     answer, return the evidence, and let that membership end when it would have ended without the
@@ -106,14 +130,11 @@ def give_up(group: Group, peer: Peer, session_ms: int, step: Step) -> dict[str, 
     """
     if step.stalls.behind(0, session_ms, step.now) is None:  # nearly always
         return None
-    for member in group.members.values():
-        if member.gave_up or member.waits or not _is_of(member, peer):
-            continue
-        heard_ms = heard_at(group, member, step)
-        stall = step.stalls.behind(heard_ms, session_ms, step.now)
-        if stall is not None:
-            member.gave_up = True
-            timer = session_timer(group, member)
-            step.deadlines.set(timer, max(heard_ms + member.session_timeout_ms, step.now))
-            return evidence_of(stall, step.now)
-    return None
+    found = _find(group, peer, session_ms, step)
+    if found is None:
+        return None
+    member, stall = found
+    member.gave_up = True
+    timer, heard_ms = session_timer(group, member), heard_at(group, member, step)
+    step.deadlines.set(timer, max(heard_ms + member.session_timeout_ms, step.now))
+    return evidence_of(stall, step.now)

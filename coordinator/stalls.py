@@ -7,9 +7,10 @@ answer comes within their session timeout, and join anew: what follows from that
 its cause.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from groupkeeper.coordinator.clients import MembersByClient
 from groupkeeper.coordinator.deadlines import TimerKind
 
 STALL_MS: Final = 1_000
@@ -20,6 +21,9 @@ HOLD_SHARE: Final = 8
 far if that is longer: thousands of timers may be held for hours."""
 RECONNECT_MS: Final = 3_000
 """Time in which a client whose connection was closed during a stall sends a request again."""
+
+CLIENTS_KEPT_MS: Final = 1_800_000
+"""As long as the longest session that brokers allow by default."""
 
 StallKind = Literal["process", "log", "clock", "load"]
 """The event loop did not run; records did not become durable; the wall clock was moved; or the
@@ -54,6 +58,18 @@ class Stalls:
     """Time since which the oldest record that is not durable waits, or since which no other one has
     become durable; None if all are durable. Kept by the gate."""
     last: Stall | None = None
+    clients: dict[str, MembersByClient] = field(default_factory=dict)
+    """By group id: its members when the first client joined anew after the last stall."""
+
+    def end(self, stall: Stall) -> None:
+        """Remember a stall that is over."""
+        self.last = stall
+        self.clients.clear()
+
+    def tidy(self, now: int) -> None:
+        """Forget the members of an old stall."""
+        if self.last is not None and now - self.last.ended > CLIENTS_KEPT_MS:
+            self.clients.clear()
 
     def at(self, now: int) -> Stall | None:
         """Return the stall that lasts, or else the last one; None if there was none."""

@@ -33,6 +33,7 @@ from groupkeeper.protocol.group_events import CauseCode
 def expire(groups: Groups, timer: Timer, step: Step) -> None:
     """Handle a timer that has come due."""
     if timer.kind is TimerKind.OFFSET_EXPIRY:
+        step.stalls.tidy(step.now)
         is_over = expire_offsets(groups, step)
         interval = step.config.offsets_retention_check_interval_ms
         step.deadlines.set(timer, step.now + (interval if is_over else PIECE_PAUSE_MS))

@@ -6,6 +6,7 @@ lines that it executes; `python -m benchmarks.callbacks` measures the time.
 
 import gc
 import sys
+import tracemalloc
 from collections.abc import Callable
 from itertools import count
 
@@ -13,6 +14,7 @@ import pytest
 
 from groupkeeper.coordinator.answers import PIECE_MEMBERS, REMOVED_AT_ONCE
 from groupkeeper.coordinator.caller import Caller, Peer
+from groupkeeper.coordinator.clients import READ_AT_ONCE as INDEXED_AT_ONCE
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import STALE_AT_ONCE, TimerKind
 from groupkeeper.coordinator.facts import MemberRemoved, RebalanceCompleted, RebalanceJoined
@@ -358,6 +360,45 @@ def test_a_step_that_decides_about_all_members_hardly_looks_at_each(
 ) -> None:
     few, many = step(Crowd(FEW, static)), step(Crowd(MANY, static))
     assert many - few <= (most + LATER_PYTHONS) * (MANY - FEW)
+
+
+def joins_anew_after_a_load(crowd: Crowd) -> int:
+    """Clients that do not know their ids any more; most of the members are still connected."""
+    join_and_sync(crowd)
+    crowd.load()
+    left = ["g"]
+    while left:
+        crowd.partition.start_sessions(left, crowd.now, crowd.now)
+    crowd.partition.activate(crowd.now, crowd.now)
+    crowd.beat()
+    crowd.peer = Peer("crowd", "/127.0.0.1")
+    times = {"session_timeout_ms": SESSION, "rebalance_timeout_ms": REBALANCE}
+    crowd.ask(join_request(**times))
+    return max(crowd.work_of(join_request(**times)) for _ in range(5))
+
+
+def test_a_join_after_a_load_looks_at_few_members() -> None:
+    few, many = (joins_anew_after_a_load(Crowd(members * INDEXED_AT_ONCE)) for members in (3, 6))
+    assert many - few <= INDEXED_AT_ONCE
+
+
+def test_a_group_whose_member_left_takes_little_memory() -> None:
+    """It stays until its offsets expire; a dict keeps its size when its keys are removed."""
+    crowd, groups = Crowd(0), [f"g{number}" for number in range(500)]
+    tracemalloc.start()
+    try:
+        for group in groups:
+            crowd.ask(join_request(group, group_instance_id="i", session_timeout_ms=SESSION), 5)
+        crowd.advance(2 * SESSION)
+        kept = sum(
+            trace.size
+            for trace in tracemalloc.take_snapshot().traces
+            if trace.traceback[0].filename.endswith(("coordinator/group.py", "subscription.py"))
+        )
+    finally:
+        tracemalloc.stop()
+    assert {group.state for group in crowd.partition.groups.values()} == {"Empty"}
+    assert kept < 500 * len(groups)
 
 
 def test_the_assignments_of_a_leader_are_read_in_several_steps() -> None:
