@@ -14,13 +14,14 @@ phase begins count as JoinGroups of that phase, and are answered with the next g
 from typing import Final
 
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
-from groupkeeper.coordinator.group import CONSUMER, Group
+from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.liveness import restart_session
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.replies import answer_sync, join_reply, sync_reply
 from groupkeeper.coordinator.soft_state import AnswerKind, PendingAnswers
 from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.subscription import SubscribedTopics
+from groupkeeper.protocol.embedded import CONSUMER
 from groupkeeper.protocol.errors import ErrorCode
 
 PIECE_MEMBERS: Final = 100

@@ -14,10 +14,11 @@ from itertools import islice
 from typing import Final
 
 from groupkeeper.coordinator.deletion import Allowance, delete_group, forget, note_removed
-from groupkeeper.coordinator.group import CONSUMER, Group, GroupState
+from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import ExpiryCheck, Groups
 from groupkeeper.coordinator.records import offset_times
 from groupkeeper.coordinator.step import Step
+from groupkeeper.protocol.embedded import CONSUMER
 
 LOOKED_AT_IN_A_SLICE: Final = 500
 """How many groups and offsets a slice of `first_expiry` visits, in less than a millisecond."""

@@ -44,9 +44,8 @@ from groupkeeper.coordinator.member import Member, PendingMember, Protocols, mos
 from groupkeeper.coordinator.member_bytes import COPIES, MemberBytes, bytes_of
 from groupkeeper.coordinator.soft_state import Outsider, PendingAnswers, Rebalance, Returning
 from groupkeeper.coordinator.subscription import topics_of_all
+from groupkeeper.protocol.embedded import CONSUMER
 
-CONSUMER = "consumer"
-"""The only protocol type whose metadata is read."""
 NO_TOPICS: frozenset[str] = frozenset()
 
 MAX_GENERATION = 2**31 - 1

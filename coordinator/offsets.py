@@ -14,9 +14,10 @@ from typing import Any, cast
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.deletion import forget, note_removed
-from groupkeeper.coordinator.group import CONSUMER, Group, GroupState
+from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.step import Step
+from groupkeeper.protocol.embedded import CONSUMER
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import Mapped, mapped
 from groupkeeper.protocol.messages.offset_delete import (

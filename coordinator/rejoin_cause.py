@@ -5,10 +5,8 @@ reads their metadata. The motive is a guess, from the client's own words (KIP-80
 partitions that the member gave up.
 """
 
-from typing import Final
-
 from groupkeeper.coordinator.causes import Cause
-from groupkeeper.coordinator.group import CONSUMER, Group
+from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.join_call import JoinCall
 from groupkeeper.coordinator.likely import (
     CONFIG_CHANGED,
@@ -22,14 +20,8 @@ from groupkeeper.coordinator.member import Member, Protocols
 from groupkeeper.coordinator.stalls import evidence_of
 from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.subscription import topics_of_all
-from groupkeeper.protocol.embedded import decode_subscription, read_config_offset
-from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.embedded import CONNECT, CONSUMER, read_config_offset, read_owned
 from groupkeeper.protocol.group_events import CauseCode
-
-METADATA_READ_BYTES: Final = 32 * 1024
-"""The longest metadata that is read for evidence: a step has to stay short."""
-CONNECT: Final = "connect"
-"""Protocol type of the workers of Kafka Connect."""
 
 
 def rejoin_cause(group: Group, member: Member, call: JoinCall, step: Step) -> Cause:
@@ -112,18 +104,7 @@ def revoked(before: Protocols, after: Protocols) -> int | None:
     first protocol, as in the second rebalance of a cooperative consumer; None if the metadata does
     not say or is too long to read.
     """
-    owned = [_owned(each[0].metadata) for each in (before, after)]
+    owned = [read_owned(each[0].metadata) for each in (before, after)]
     if owned[0] is None or owned[1] is None:
         return None
     return len(owned[0] - owned[1])
-
-
-def _owned(metadata: bytes) -> set[tuple[str, int]] | None:
-    if len(metadata) > METADATA_READ_BYTES:
-        return None
-    try:
-        subscription = decode_subscription(metadata)
-    except DecodeError:
-        return None
-    owned = subscription.owned_partitions
-    return {(each.topic, partition) for each in owned for partition in each.partitions}

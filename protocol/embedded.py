@@ -10,6 +10,7 @@ Source: Kafka's `ConsumerProtocol`, `ConsumerProtocolSubscription.json` and
 
 from struct import Struct, unpack_from
 from struct import error as struct_error
+from typing import Final
 
 from groupkeeper.protocol.compiler import decoder
 from groupkeeper.protocol.errors import DecodeError
@@ -18,6 +19,14 @@ from groupkeeper.protocol.types import Array, Int16, Int32, NullableBytes, Nulla
 
 NEWEST_VERSION = 3
 NEWEST_CONNECT_VERSION = 2
+
+CONSUMER: Final = "consumer"
+"""Protocol type of consumers, and of Kafka Streams: the only one whose metadata is read."""
+CONNECT: Final = "connect"
+"""Protocol type of Kafka Connect."""
+
+OWNED_READ_BYTES: Final = 32 * 1024
+"""Longer metadata is not searched for owned partitions."""
 
 _read_version = Struct(">h").unpack_from
 _read_version_and_count = Struct(">hi").unpack_from
@@ -76,6 +85,19 @@ def decode_assignment(data: bytes) -> Assignment:
     """Decode the assignment of a member; DecodeError if the bytes are none."""
     value: Assignment = decoder(Assignment, _layout_version(data))(data, 0, len(data))
     return value
+
+
+def read_owned(metadata: bytes) -> set[tuple[str, int]] | None:
+    """Return the partitions that a consumer holds according to its metadata, by topic and number;
+    None if the metadata is no subscription, or longer than `OWNED_READ_BYTES`. Never raises.
+    """
+    if len(metadata) > OWNED_READ_BYTES:
+        return None
+    try:
+        owned = decode_subscription(metadata).owned_partitions
+    except DecodeError:
+        return None
+    return {(each.topic, partition) for each in owned for partition in each.partitions}
 
 
 def read_assigned(data: bytes) -> dict[str, list[int]] | None:

@@ -15,7 +15,7 @@ from groupkeeper.client.consumer_group_describe import (
     DescribedConsumerGroup,
 )
 from groupkeeper.client.coordinators import ask_coordinators, chunks
-from groupkeeper.protocol.embedded import decode_assignment
+from groupkeeper.protocol.embedded import CONSUMER, decode_assignment
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_groups import (
@@ -36,9 +36,6 @@ Partition = tuple[str, int]
 """(topic, partition)."""
 _Assignment = Mapping[str, Sequence[int]]
 """Partitions by topic."""
-CONSUMER: Final = "consumer"
-"""The protocol type of consumers. Other types, such as Connect workers, have other formats of
-metadata and assignments."""
 GROUP_TOPIC: Final = "__consumer_offsets"
 DEAD, EMPTY, STABLE = "Dead", "Empty", "Stable"
 GROUPS_PER_ANSWER: Final = 100

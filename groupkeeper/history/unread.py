@@ -6,17 +6,12 @@ was.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupkeeper.history.fields import Part, number
 
 if TYPE_CHECKING:
     from groupkeeper.history.rounds import Round
-
-CONNECT: Final = "connect"
-"""Protocol type of Kafka Connect."""
-CONSUMER: Final = "consumer"
-"""Protocol type of consumers, and of Kafka Streams."""
 
 Shares = Mapping[str, int]
 """Member id -> number of its partitions."""

@@ -8,9 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from groupkeeper.coordinator.facts import RebalanceCompleted
-from groupkeeper.coordinator.group import CONSUMER
-from groupkeeper.protocol.embedded import decode_subscription, read_assigned
-from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.embedded import CONSUMER, read_assigned, read_owned
 
 Assigned = Mapping[str, Sequence[int]]
 """The partitions of a member by topic."""
@@ -23,9 +21,6 @@ KNOWN_BYTES: Final = 256
 KNOWN: Final = 2_000
 """Number of parsed assignments to cache, each of at most `KNOWN_BYTES`. Most rebalances change few
 assignments, and members wait while assignments are parsed."""
-
-METADATA_BYTES: Final = 32 * 1024
-"""Longer metadata of a member is not parsed."""
 
 
 def assigned_of(fact: RebalanceCompleted) -> dict[str, Assigned] | None:
@@ -85,7 +80,7 @@ def kept(fact: RebalanceCompleted) -> bool | None:
     if fact.protocol_type != CONSUMER:
         return None
     owning = [
-        _owns(data)
+        None if (owned := read_owned(data)) is None else bool(owned)
         for member_id, data in fact.metadata.items()
         if (before := _read([(member_id, fact.previous[member_id])])) is not None
         and any(before[member_id].values())
@@ -93,15 +88,6 @@ def kept(fact: RebalanceCompleted) -> bool | None:
     if None in owning or not owning:
         return True if True in owning else None
     return True in owning
-
-
-def _owns(metadata: bytes) -> bool | None:
-    if len(metadata) > METADATA_BYTES:
-        return None
-    try:
-        return any(each.partitions for each in decode_subscription(metadata).owned_partitions)
-    except DecodeError:
-        return None
 
 
 def _read(plan: Iterable[tuple[str, bytes]]) -> dict[str, Assigned] | None:

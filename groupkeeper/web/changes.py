@@ -15,10 +15,11 @@ from groupkeeper.apis.leave_group import LeaveGroupHandler
 from groupkeeper.apis.offset_commit import OffsetCommitHandler
 from groupkeeper.apis.offset_delete import OffsetDeleteHandler
 from groupkeeper.coordinator.caller import Caller, Peer
-from groupkeeper.coordinator.group import CONSUMER, Group, GroupState
+from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.records import offset_in
 from groupkeeper.exchange import Handler
 from groupkeeper.observe.http_exchange import HttpRequest
+from groupkeeper.protocol.embedded import CONSUMER
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity

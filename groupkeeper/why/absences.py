@@ -5,7 +5,7 @@ Settings come from `proposals`, and only as far as the `gate` admits them.
 
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import Round
-from groupkeeper.history.unread import CONNECT
+from groupkeeper.protocol.embedded import CONNECT
 from groupkeeper.why.gate import Audience, SettingChange, first_passing, judge
 from groupkeeper.why.proposals import (
     keep_place,

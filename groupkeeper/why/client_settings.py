@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupkeeper.history.fields import Part
-from groupkeeper.history.unread import CONNECT, CONSUMER
+from groupkeeper.protocol.embedded import CONNECT, CONSUMER
 
 SESSION: Final = "session.timeout.ms"
 HEARTBEAT: Final = "heartbeat.interval.ms"

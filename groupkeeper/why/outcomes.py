@@ -4,7 +4,8 @@ from typing import Final
 
 from groupkeeper.history.fields import number
 from groupkeeper.history.rounds import COMPLETED, EMPTIED, LOST, SUPERSEDED, UNDER_WAY, Round
-from groupkeeper.history.unread import CONSUMER, keeps_partitions
+from groupkeeper.history.unread import keeps_partitions
+from groupkeeper.protocol.embedded import CONSUMER
 from groupkeeper.why.texts import count, name_of, person, short_id, some_of, span
 
 LATE_MS: Final = 1_000

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from groupkeeper.analytics.schemas import LOG
 from groupkeeper.history.rounds import Round
-from groupkeeper.history.unread import CONSUMER, Incident
+from groupkeeper.history.unread import Incident
+from groupkeeper.protocol.embedded import CONSUMER
 from groupkeeper.protocol.group_event_words import CODES, LIKELY, Word
 from groupkeeper.why.advice import advice
 from groupkeeper.why.client_settings import INSTANCE, SESSION
