@@ -27,9 +27,9 @@ What `groupkeeper why` says in situations that people ask about, for those who r
 paragraph is a rebalance, from its cause to the new assignments, and ends with what to look for or
 to change; single lines are what happened outside of rebalances, and are folded if they repeat
 themselves. A setting is proposed only if the clients have it, and if partitions would have been
-unread for less time with it, which is counted in partition-seconds; else the reason is told. What
-the causes mean in general is in [events.md](events.md#causes), and how the command is used in
-[operations.md](operations.md#why-did-it-rebalance).
+unread for clearly less time with it, which is counted in partition-seconds; else the reason is
+told. What the causes mean in general is in [events.md](events.md#causes), and how the command is
+used in [operations.md](operations.md#why-did-it-rebalance).
 
 Times are rounded to tenths of a second, and member ids are shortened. In all situations the members
 have `session.timeout.ms=10000`, `max.poll.interval.ms=60000` and `heartbeat.interval.ms=3000`, and

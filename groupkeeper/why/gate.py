@@ -1,9 +1,10 @@
 """Admits or refuses changes of settings: the only way by which a setting reaches a person.
 
 A change passes if all of its settings exist for the members' protocol type and for each client
-software seen in the group, and if it costs nothing, or if the same incident would have cost less
-with it. Costs are partition-milliseconds that nobody reads (`history.unread`). An admitted change
-names what has to be set beside it, and how it is rolled out; a refused one says why in a few words.
+software seen in the group, and if it costs nothing, or if the same incident would have cost clearly
+less with it. Costs are partition-milliseconds that nobody reads (`history.unread`). An admitted
+change names what has to be set beside it, and how it is rolled out; a refused one says why in a few
+words.
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from groupkeeper.history.rounds import Round, SessionLimits
-from groupkeeper.history.unread import CONSUMER
+from groupkeeper.protocol.embedded import CONSUMER
 from groupkeeper.why.client_settings import (
     HEARTBEAT,
     INSTANCE,
@@ -34,6 +35,8 @@ from groupkeeper.why.texts import setting, span
 FREE: Final = frozenset({HEARTBEAT, POLL_RECORDS, LARGEST_GROUP, LARGEST_RECORD})
 """Settings that keep no partition from being read: more heartbeats, smaller batches, and limits of
 the coordinator."""
+WORTH: Final = 0.8
+"""Part of the cost that may be left with a change: estimates are right to about a fifth."""
 MAX_POLL_INTERVAL_MS: Final = 300_000
 """Default `max.poll.interval.ms` of all clients that have it."""
 MAX_POLL_RECORDS: Final = 500
@@ -140,7 +143,7 @@ def _too_costly(change: SettingChange) -> str:
     if change.cost is None:
         return "what it would save is not known"
     now_ms, then_ms = change.cost
-    if then_ms < now_ms:
+    if then_ms < now_ms * WORTH:
         return ""
     named = " and ".join(key for key, _ in change.settings)
     return (
