@@ -150,7 +150,8 @@ class Returns:
         stayed = on_one_connection(current)
         loss, current.incident = _Loss([current]), None
         found: list[Lost] = []
-        gone = [(each["at_ms"], each) for each in current.removed]
+        # A killed process may be back before its session ends: it was gone from its last request.
+        gone = [(heard_ms(each), each) for each in current.removed]
         came = [(each["at_ms"], each) for each in current.added]
         for at_ms, each in sorted((*gone, *came), key=itemgetter(0)):
             if "cause" in each:

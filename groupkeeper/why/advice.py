@@ -48,6 +48,10 @@ def advice(current: Round) -> str:
             return _of_missing(current, each)
     if code in _AFTER_OUTAGE and outlasted_ms(current) is not None:
         return absences.after_outage(current)
+    if code in _JOINS and current.away_ms is None:
+        for each in current.removed:
+            if each.get("cause", {}).get("code") == "session_expired":
+                return _of_waited_for(current, each)
     return joined_text(_of_cause(current), _of_lateness(current))
 
 
@@ -55,6 +59,15 @@ def _of_missing(current: Round, removed: Part) -> str:
     """Advise about a member that the others waited for, which matters more than the cause."""
     text = _of_cause(replace(current, cause=removed["cause"]))
     return f"About {name_of(removed['who'])}: {text[0].lower()}{text[1:]}"
+
+
+def _of_waited_for(current: Round, removed: Part) -> str:
+    """Advise about a member of which only the end of its session told that it was gone."""
+    waited = number(removed["cause"].get("evidence") or {}, "silent_ms")
+    after = f", {span(waited)} after its last request" if waited else ""
+    text = f"The others waited for {name_of(removed['who'])} until its session ended{after}."
+    lost = replace(current, cause=removed["cause"], started_at_ms=removed["at_ms"])
+    return joined_text(text, _of_cause(lost))
 
 
 def _of_cause(current: Round) -> str:

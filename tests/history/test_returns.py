@@ -8,6 +8,7 @@ import pytest
 from groupkeeper.history.returns import RETURN_MS, SWEEP_AT, Lost, Returns, find_returns, is_same
 from groupkeeper.history.rounds import Folding, HistoryEntry
 from groupkeeper.history.state import restore, saved
+from groupkeeper.why.advice import advice
 from tests.support.told_events import Told, cause, who
 
 
@@ -93,3 +94,41 @@ def test_clients_that_are_no_members_any_more_are_forgotten() -> None:
     for event in story().events[:7]:
         folding.add(event)
     assert [*saved(folding)["people"]] == ["m1"], "it was missing"
+
+
+def shares(*names: str) -> list[dict[str, Any]]:
+    """One partition for each."""
+    return [{"member": each, "partitions": {"t": [number]}} for number, each in enumerate(names)]
+
+
+def crash(*, again: bool) -> Told:
+    """m3 is killed; a member joins, for which the others wait until the session of m3 ends."""
+    told, names = Told(), ("m1", "m2", "m3")
+    for each in names:
+        told.tell("member_joined", who=who(each, client_id=each), kind="dynamic")
+    told.started(cause("member_joined", who("m1")), from_state="Empty")
+    told.joined(*((each, 0) for each in names))
+    told.completed(assignment=shares(*names))
+    come = who("m4", client_id="m3" if again else "m4")
+    told.at(101_500).tell("member_joined", who=come, kind="dynamic")
+    told.started(cause("member_joined", come))
+    gone = who("m3", client_id="m3")
+    evidence = {"silent_ms": 10_000, "session_timeout_ms": 10_000, "connection": "closed"}
+    why = cause("session_expired", gone, **evidence)
+    told.at(110_000).during("member_removed", who=gone, cause=why)
+    told.at(110_001).joined(("m1", 100), ("m2", 100), ("m4", 0), duration_ms=8_500)
+    told.completed(assignment=shares("m1", "m2", "m4"))
+    return told
+
+
+def test_a_killed_process_that_is_back_before_its_session_ends_was_away_until_it_joined() -> None:
+    current = crash(again=True).rounds()[-1]
+    assert current.away_ms == 1_500
+    assert current.incident is not None and current.incident.absent_ms == 1_500
+    assert "It was away for 1.5 s. Set a group.instance.id for each member" in advice(current)
+
+
+def test_a_newcomer_is_not_called_harmless_if_all_waited_for_a_dead_member() -> None:
+    text = advice(crash(again=False).rounds()[-1])
+    assert text.startswith("The others waited for m3 until its session ended, 10 s after its last")
+    assert "Look for a crash or a kill on 10.0.0.7 soon after 2025-11-22 12:01:40" in text
