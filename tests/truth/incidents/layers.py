@@ -68,6 +68,14 @@ class Layers:
                 PLAIN: self._analysed(copy, events=False),
             }
 
+    def advice(self) -> list[str]:
+        """What `groupkeeper why` advises."""
+        rows = [each for each in self._why() if each.get("kind") not in {"live", "event"}]
+        return [each["advice"] for each in rows if each.get("advice") and self._counts(each)]
+
+    def _counts(self, row: Mapping[str, Any]) -> bool:
+        return _end_ms(row) > self._since_ms
+
     def _why(self) -> list[dict[str, Any]]:
         server = self._server
         where = ("--bootstrap-server", server.bootstrap, "--http", server.http)

@@ -231,8 +231,7 @@ def _gone(stage: Stage) -> None:
     for each in members:
         each.kill()
     for _ in range(8):
-        stage.group.send(3)
-        stage.advance(900)
+        stage.goes_on(900)
 
 
 @incident(
@@ -258,8 +257,7 @@ def _hangs(stage: Stage) -> None:
         stage.advance(120)
         stage.consumed(*members)
     for _ in range(8):
-        stage.group.send(3)
-        stage.advance(900)
+        stage.goes_on(900)
 
 
 @incident(

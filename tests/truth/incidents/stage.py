@@ -17,6 +17,7 @@ from tests.clients.libraries import Library
 from tests.clients.process import Worker, wait_until
 from tests.clients.scene import Group
 from tests.support.process import Process, Server, assigned
+from tests.support.requests import commit_request, produce_request
 from tests.support.wire import Client, connect
 from tests.truth.cable import Cable
 from tests.truth.incidents.layers import Layers
@@ -91,6 +92,7 @@ class Stage:
         self.group = Group(client, self.workers, self.admin)
         self.layers = Layers(self.server, PARTITIONS)
         self.members: list[Worker] = []
+        self._commits = 0
         self.programs: list[Any] = []
         """Processes beside the workers, each with `kill`."""
 
@@ -191,14 +193,29 @@ class Stage:
         """Move the time of the test bench."""
         self.control("time/advance", seconds=seconds, silent=list(silent))
 
-    def control(self, path: str, **body: Any) -> None:
-        """A request to the control port of the test bench."""
+    def goes_on(self, seconds: float, records: int = 3) -> None:
+        """Move the time of the test bench. Then records arrive in each partition, and another group
+        commits, both with the time of the bench: what is not written has no time in a log.
+        """
+        now = self.control("time/advance", seconds=seconds)
+        client, group = self.client(), self.group
+        values = [b"x"] * records
+        for _, number in sorted(group.partitions):
+            request = produce_request(group.topic, number, *values, time=now["time_ms"])
+            client.call(7, request)
+        self._commits += 1
+        client.call(7, commit_request({(group.topic, 0): self._commits}, f"other-{group.name}"))
+        client.close()
+
+    def control(self, path: str, **body: Any) -> dict[str, Any]:
+        """A request to the control port of the test bench, and its answer."""
         address = f"http://{self.server.control}/control/v1/{path}"
         headers = {"Content-Type": "application/json"}
         data = json.dumps(body).encode()
         request = urllib.request.Request(address, data, headers, method="POST")
         with urllib.request.urlopen(request, timeout=120) as answer:
-            answer.read()
+            read: dict[str, Any] = json.loads(answer.read() or "{}")
+        return read
 
     # -- what is told ------------------------------------------------------------------------------
 
