@@ -115,11 +115,11 @@ class Scene:
         return self.join(name, **how)
 
     def leader(self, members: Mapping[str, Worker]) -> str:
-        """The name of the member that leads the group."""
+        """The name of the member that leads the group; of the first one if another leads it."""
         address = f"http://{self.stage.server.http}/api/v1/groups/{self.stage.group.name}"
         with urllib.request.urlopen(address, timeout=20) as answer:
             leader = str(json.load(answer)["leader"])
-        return next(name for name in members if leader.startswith(name))
+        return next((name for name in members if leader.startswith(name)), next(iter(members)))
 
     def steady(self, *members: Worker) -> None:
         """Wait until these members share the topic."""
