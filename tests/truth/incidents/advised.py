@@ -55,7 +55,7 @@ def proposals(texts: Iterable[str]) -> list[Proposal]:
         told = _FORETOLD.search(sentence)
         known = (float(told[1]), float(told[2])) if told else (None, None)
         proposal = Proposal(settings, *known)
-        if settings and proposal not in found:  # each rebalance of an incident has the same
+        if settings and [proposal] != found[-1:]:  # both rebalances of an incident have the same
             found.append(proposal)
     return found
 

@@ -94,7 +94,7 @@ class Meter:
             for topic, number, offset, _ in new:
                 if topic == self._topic and offset > self._reached[number]:
                     self._reached[number] = offset
-                    works = member in self.busy and self._readers.get(number) is member
-                    if self._read[number] and not works:
+                    worked = self._readers.get(number) in self.busy
+                    if self._read[number] and not worked:
                         self._pauses.append(now - self._read[number])
                     self._read[number], self._readers[number] = now, member
