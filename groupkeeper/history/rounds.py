@@ -295,7 +295,8 @@ class Folding:
         if self.under_way is None:  # its beginning was not read
             self.under_way = self._round_of(event)
         current = self.under_way
-        current.generation = event.generation
+        if event.type != "commits":  # a sum of commits may be of two generations
+            current.generation = event.generation
         if event.type in _MEMBERSHIP:
             _keep(current, event)
         elif event.type == "rebalance_cause_added":
