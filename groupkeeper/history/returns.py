@@ -6,10 +6,11 @@ and each only once. This works for stored and inferred events alike: clients of 
 leave together return together, and in the same number.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Reversible
 from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import HistoryEntry, Round
@@ -19,6 +20,8 @@ RETURN_MS: Final = 900_000
 """Longest absence, in ms, of a member that is still taken for the same client."""
 SWEEP_AT: Final = 64
 """Expired entries are dropped after this many additions."""
+LOOKED_AT: Final = 64
+"""How many of the newest sessions may be of a client whose earlier session ends."""
 
 _Name = tuple[str | None, ...]
 """Identity of a client across member ids."""
@@ -209,6 +212,32 @@ def on_one_connection(current: Round) -> set[str | None]:
         for cause in causes
         if (cause.get("evidence") or {}).get("same_connection")
     }
+
+
+class _Began(Protocol):
+    """A session."""
+
+    who: Part
+    since_ms: int | None
+    away_ms: int | None
+
+
+S = TypeVar("S", bound=_Began)
+
+
+def newest_since(at_ms: int, who: Part, sessions: Reversible[S]) -> S | None:
+    """Return the session of this client that began after the time, of the last `LOOKED_AT`, oldest
+    first, and of those that continue none.
+    """
+    newest = islice(reversed(sessions), LOOKED_AT)
+    return next(
+        (
+            each
+            for each in newest
+            if each.away_ms is None and (each.since_ms or -1) > at_ms and is_same(who, each.who)
+        ),
+        None,
+    )
 
 
 def is_same(gone: Part, come: Part) -> bool:

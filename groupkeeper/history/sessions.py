@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupkeeper.history.fields import Part, number
-from groupkeeper.history.returns import Lost, Returns
+from groupkeeper.history.returns import Lost, Returns, newest_since
 from groupkeeper.history.rows import EVENTS, Row, RowSource, Told, member_columns, text
 from groupkeeper.protocol.group_events import SHORTENED, Event
 
@@ -187,7 +187,11 @@ class Sessions:
         self._end(member, known, _End(code, event.at_ms, offset, *about, silent_ms, connection))
         is_exact = silent_ms is not None or not self._is_inferred
         heard_ms = event.at_ms - (silent_ms or 0)
-        self._returns.lose(who, Lost(heard_ms, connection, known.session_timeout_ms, is_exact))
+        back = newest_since(heard_ms, who, self._open.values())
+        if back is None:
+            self._returns.lose(who, Lost(heard_ms, connection, known.session_timeout_ms, is_exact))
+        else:  # a killed process may be back before its session ends
+            back.away_ms = (back.since_ms or heard_ms) - heard_ms
 
     def _listed(self, event: Event, offset: int) -> None:
         """Take over the list of members at the end of the join phase."""
@@ -296,11 +300,8 @@ class Sessions:
     def _open_one(self, session: Session) -> Session:
         if len(self._open) >= OPEN_MOST:
             name, oldest = next(iter(self._open.items()))
-            self._end(
-                name,
-                oldest,
-                _End(UNKNOWN, session.since_ms or oldest.since_ms or 0, session.offset),
-            )
+            at_ms = session.since_ms or oldest.since_ms or 0
+            self._end(name, oldest, _End(UNKNOWN, at_ms, session.offset))
         self._open[session.who["member"]] = session
         return session
 

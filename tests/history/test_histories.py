@@ -8,7 +8,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from hypothesis import example, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from groupkeeper.analytics.schemas import TABLES

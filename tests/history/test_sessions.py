@@ -123,6 +123,18 @@ def test_a_client_that_comes_back_has_been_away_since_its_last_request() -> None
     assert of(told, "m3")["away_ms"] is None, "only one was gone"
 
 
+def test_a_client_that_is_back_before_its_session_ends_was_away_until_then() -> None:
+    told = stable("m1")
+    told.at(59_500)
+    join(told, "m2")
+    told.at(60_000)
+    remove(told, "m1", "session_expired")  # its last request was at 58,000
+    told.at(70_000)
+    join(told, "m3")
+    assert of(told, "m2")["away_ms"] == 1_500
+    assert of(told, "m3")["away_ms"] is None, "it was back already"
+
+
 def test_an_id_that_was_never_used_is_no_session() -> None:
     told = stable("m1")
     remove(told, "m9", "pending_member_expired")
