@@ -54,6 +54,8 @@ FOLLOW_UP_MS: Final = 15_000
 rejoin at once, the others after a heartbeat."""
 SLACK_MS: Final = 1_000
 """Allowance for delays of timers and requests."""
+ROUNDED_MS: Final = 10
+"""Allowance for times that are rounded to milliseconds, of two clocks."""
 
 
 class Evidence(NamedTuple):
@@ -127,6 +129,10 @@ class CauseEvidence(NamedTuple):
         """Return when the member was last seen, as far as the log shows."""
         return min(max(self.of(member).last_ms or 0, member.heard_ms), self.end_ms)
 
+    def is_silent(self, member: RecordedMember) -> bool:
+        """Whether the log shows nothing of the member for the time of its session."""
+        return self.end_ms - self.seen_ms(member) >= member.session_ms - ROUNDED_MS
+
 
 class Start(NamedTuple):
     """The earliest and latest possible start of the join phase; a wide range if little is known."""
@@ -189,6 +195,8 @@ def explain(
     code = _first(who, changes, setting, start, aborted)
     found.code = code
     found.more = [each for each in who if each not in (code, UNKNOWN)]
+    if found.more == [RETURNED_UNREADY] and code == UNKNOWN:
+        found.more = []  # no other cause shows: an administrator may have removed the member
     if len(who.get(code, ())) == 1 and code != UNKNOWN:
         found.by = who[code][0]
         departure = found.departures.get(found.by.member)
@@ -223,7 +231,8 @@ def _who(
     if changes.resubscribed and not protocol_changed:
         who.setdefault(SUBSCRIPTION, []).extend(changes.resubscribed)
     leader = [now.members[now.leader]] if now.leader in now.members else []
-    if setting.withheld and changes.rejoined and (not who or setting.soon):
+    keeps = keeps_partitions(now.protocol, now.is_told)
+    if setting.withheld and keeps is not False and changes.rejoined and (not who or setting.soon):
         who[REJOINED] = changes.rejoined
     elif not who and leader and not setting.converted:
         # Only a leader rejoins unprompted; changed bytes merely list newly owned partitions.
@@ -237,8 +246,8 @@ def _returned(old: RecordedMember, setting: CauseEvidence, changed: bool) -> Seq
     """
     if changed:
         return (RETURNED_CHANGED,)
-    silent_ms = setting.end_ms - setting.seen_ms(old)
-    return (EXPIRED, STATIC_JOINED) if silent_ms >= old.session_ms else (RETURNED_UNREADY,)
+    is_silent = setting.is_silent(old)
+    return (EXPIRED, STATIC_JOINED) if is_silent else (RETURNED_UNREADY,)
 
 
 def _first(
@@ -307,12 +316,13 @@ def _departure(
     """
     last_ms, end_ms = setting.of(member).last_ms, setting.end_ms
     seen_ms = setting.seen_ms(member)
-    if end_ms - seen_ms >= member.session_ms:
+    if setting.is_silent(member):
         return _silent(member, setting, start, came_back)
     if member.instance is not None:  # static members do not leave when closed
         return Departure(REMOVED, end_ms)
     late_ms = end_ms - member.rebalance_ms
-    if begun and max(seen_ms, start.earliest_ms) <= late_ms:  # may have missed the join phase
+    may_be_late = begun and max(seen_ms, start.earliest_ms) <= late_ms  # for the join phase
+    if may_be_late or setting.reloaded:  # after a load group.max.size may be smaller
         return Departure(UNKNOWN, end_ms)
     return Departure(LEFT, end_ms if last_ms is None else last_ms)
 

@@ -174,6 +174,36 @@ def test_the_last_member_decides_for_those_that_were_silent_with_it():
     assert (row["outcome"], row["cause"], row["removed"]) == ("emptied", "session_expired", 2)
 
 
+def test_a_member_that_is_not_seen_after_a_load_may_have_been_too_many():
+    log = two()
+    log.commits(0, 2, 102)
+    log.commits(1, 2, 100)
+    log.epoch = 2
+    log.group(103, 2, A)
+    assert log.last() == ("unknown", [])
+
+
+def test_a_session_that_ends_a_rounded_millisecond_early_has_ended():
+    row = story(B, (100, 100), 109.999).rows("rounds")[-1]
+    assert (row["outcome"], row["cause"]) == ("emptied", "session_expired")
+
+
+def test_a_static_member_with_a_new_id_alone_is_no_cause():
+    """An administrator may have removed it; or it came back in a round with another cause."""
+    log = story(STATIC, (0, 100), 103, A, AGAIN)
+    assert log.last() == ("unknown", [])
+    log = story(STATIC, (0, 100), 103, A, AGAIN, member("d", 2))
+    assert log.last() == ("member_joined", ["static_member_returned_unready"])
+
+
+def test_eager_members_have_no_second_round():
+    log = Log("range")
+    log.group(0, 1, member("a", 0, 1))
+    log.group(9, 2, member("a", 0, told=[0, 1]), member("c"))
+    log.group(10, 3, member("a", 0, told=[0]), member("c", 1))
+    assert log.last() == ("leader_rejoined", [])
+
+
 # -- other causes ----------------------------------------------------------------------------------
 
 
