@@ -247,7 +247,7 @@ def _gone(stage: Stage) -> None:
         "",
         r"not stable",
         _MORE,
-        finds=r"(?i)hang|commit(s|ted)? nothing|(nobody|no member).{,20} commit|stuck",
+        finds=r"(?i)hang|commit(s|ted)? nothing|(nobody|no member).{,60} commit|stuck",
     ),
     bench=True,
 )
