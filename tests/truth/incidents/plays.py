@@ -20,7 +20,7 @@ from tests.truth.incidents.stage import Stage
 from tests.truth.incidents.truths import Incident
 from tests.truth.incidents.verdicts import judge
 
-AT_ONCE: Final = 3 * (os.cpu_count() or 1)
+AT_ONCE: Final = 5 * (os.cpu_count() or 1)
 """Plays wait most of the time."""
 NOT_PLAYED: Final = "not played"
 _TRIES: Final = 2
