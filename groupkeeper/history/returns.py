@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeVar
 
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import HistoryEntry, Round
-from groupkeeper.history.unread import Incident, heard_ms
+from groupkeeper.history.unread import Incident, gone_ms, heard_ms
 
 RETURN_MS: Final = 900_000
 """Longest absence, in ms, of a member that is still taken for the same client."""
@@ -153,8 +153,8 @@ class Returns:
         stayed = on_one_connection(current)
         loss, current.incident = _Loss([current]), None
         found: list[Lost] = []
-        # A killed process may be back before its session ends: it was gone from its last request.
-        gone = [(heard_ms(each), each) for each in current.removed]
+        # A killed process may be back before its session ends.
+        gone = [(gone_ms(each), each) for each in current.removed]
         came = [(each["at_ms"], each) for each in current.added]
         for at_ms, each in sorted((*gone, *came), key=itemgetter(0)):
             if "cause" in each:

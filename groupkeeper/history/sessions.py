@@ -11,6 +11,7 @@ from typing import Final
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.returns import Lost, Returns, newest_since
 from groupkeeper.history.rows import EVENTS, Row, RowSource, Told, member_columns, text
+from groupkeeper.history.unread import gone_ms
 from groupkeeper.protocol.group_events import SHORTENED, Event
 
 UNKNOWN: Final = "unknown"
@@ -181,17 +182,17 @@ class Sessions:
         evidence = cause.get("evidence") or {}
         _set_timeouts(known, evidence)
         self._tell(known, fields)
-        silent_ms = number(evidence, "silent_ms")
-        connection = text(evidence.get("connection"))
+        silent_ms, connection = number(evidence, "silent_ms"), text(evidence.get("connection"))
         about = self._confidence, cause.get("likely"), cause.get("reason")
         self._end(member, known, _End(code, event.at_ms, offset, *about, silent_ms, connection))
         is_exact = silent_ms is not None or not self._is_inferred
         heard_ms = event.at_ms - (silent_ms or 0)
-        back = newest_since(heard_ms, who, self._open.values())
+        gone_at = gone_ms({"at_ms": event.at_ms, "cause": cause})
+        back = newest_since(gone_at, who, self._open.values())
         if back is None:
             self._returns.lose(who, Lost(heard_ms, connection, known.session_timeout_ms, is_exact))
         else:  # a killed process may be back before its session ends
-            back.away_ms = (back.since_ms or heard_ms) - heard_ms
+            back.away_ms = (back.since_ms or gone_at) - gone_at
 
     def _listed(self, event: Event, offset: int) -> None:
         """Take over the list of members at the end of the join phase."""

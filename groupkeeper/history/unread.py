@@ -45,6 +45,16 @@ def heard_ms(removed: Mapping[str, Any]) -> int:
     return at_ms - (number(evidence, "silent_ms") or 0)
 
 
+def gone_ms(removed: Mapping[str, Any]) -> int:
+    """Return from when on a removed member was gone, in Unix ms: its last request, or the removal
+    if no request came since the coordinator was loaded, as it may have lived until then.
+    """
+    evidence = (removed.get("cause") or {}).get("evidence") or {}
+    is_unheard = evidence.get("connection", "") is None
+    at_ms: int = removed["at_ms"]
+    return at_ms if is_unheard else heard_ms(removed)
+
+
 def unread_ms(current: "Round", shares: Shares) -> int | None:
     """Return the partition-milliseconds without a reader in a round that is over: of removed
     members from their last request on, of others from when they rejoined. `shares`: the assignment

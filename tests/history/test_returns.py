@@ -101,7 +101,7 @@ def shares(*names: str) -> list[dict[str, Any]]:
     return [{"member": each, "partitions": {"t": [number]}} for number, each in enumerate(names)]
 
 
-def crash(*, again: bool) -> Told:
+def crash(*, again: bool, connection: str | None = "closed") -> Told:
     """m3 is killed; a member joins, for which the others wait until the session of m3 ends."""
     told, names = Told(), ("m1", "m2", "m3")
     for each in names:
@@ -113,7 +113,7 @@ def crash(*, again: bool) -> Told:
     told.at(101_500).tell("member_joined", who=come, kind="dynamic")
     told.started(cause("member_joined", come))
     gone = who("m3", client_id="m3")
-    evidence = {"silent_ms": 10_000, "session_timeout_ms": 10_000, "connection": "closed"}
+    evidence = {"silent_ms": 10_000, "session_timeout_ms": 10_000, "connection": connection}
     why = cause("session_expired", gone, **evidence)
     told.at(110_000).during("member_removed", who=gone, cause=why)
     told.at(110_001).joined(("m1", 100), ("m2", 100), ("m4", 0), duration_ms=8_500)
@@ -126,6 +126,10 @@ def test_a_killed_process_that_is_back_before_its_session_ends_was_away_until_it
     assert current.away_ms == 1_500
     assert current.incident is not None and current.incident.absent_ms == 1_500
     assert "It was away for 1.5 s. Set a group.instance.id for each member" in advice(current)
+
+
+def test_a_member_that_is_unheard_of_since_a_load_may_have_lived_until_it_was_removed() -> None:
+    assert crash(again=True, connection=None).rounds()[-1].away_ms is None
 
 
 def test_a_newcomer_is_not_called_harmless_if_all_waited_for_a_dead_member() -> None:
