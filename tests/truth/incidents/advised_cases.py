@@ -15,6 +15,10 @@ _THREE: Final = ("alpha", "beta", "gamma")
 _FOUR: Final = (*_THREE, "delta")
 
 
+def _named(scene: Scene, *names: str) -> dict[str, Worker]:
+    return dict(zip(names, scene.settled(*names), strict=True))
+
+
 def _closed_and_again(scene: Scene, name: str, old: Worker, away_s: float) -> Worker:
     old.ask("close")
     return scene.again(name, old, away_s)
@@ -31,7 +35,7 @@ def _restarted(scene: Scene) -> None:
 
 @case("the leader is restarted", KAFKA_PYTHON, CONFLUENT)
 def _leader(scene: Scene) -> None:
-    members = dict(zip(_THREE, scene.settled(*_THREE), strict=True))
+    members = _named(scene, *_THREE)
     leader = scene.leader(members)
     members[leader] = _closed_and_again(scene, leader, members[leader], 1.0)
     scene.steady(*members.values())
@@ -45,7 +49,7 @@ def _slow_start(scene: Scene) -> None:
 
 @case("two of four are restarted together", KAFKA_PYTHON, CONFLUENT)
 def _two(scene: Scene) -> None:
-    members = dict(zip(_FOUR, scene.settled(*_FOUR), strict=True))
+    members = _named(scene, *_FOUR)
     for name in ("beta", "gamma"):
         members[name].ask("close")
     for name in ("beta", "gamma"):
@@ -55,7 +59,7 @@ def _two(scene: Scene) -> None:
 
 @case("rolling restart", KAFKA_PYTHON, CONFLUENT, JAVA)
 def _rolling(scene: Scene) -> None:
-    members = dict(zip(_THREE, scene.settled(*_THREE), strict=True))
+    members = _named(scene, *_THREE)
     for name in _THREE:
         members[name] = _closed_and_again(scene, name, members[name], 1.0)
         scene.steady(*members.values())
@@ -164,7 +168,7 @@ def _paused_beside(scene: Scene) -> None:
 
 @case("two crash loops", CONFLUENT)
 def _two_loops(scene: Scene) -> None:
-    members = dict(zip(_FOUR, scene.settled(*_FOUR), strict=True))
+    members = _named(scene, *_FOUR)
     for _ in range(2):
         for name in ("beta", "gamma"):
             members[name].kill()
@@ -174,7 +178,7 @@ def _two_loops(scene: Scene) -> None:
 
 @case("all are killed and started, one after the other", KAFKA_PYTHON)
 def _killed_in_turn(scene: Scene) -> None:
-    members = dict(zip(_THREE, scene.settled(*_THREE), strict=True))
+    members = _named(scene, *_THREE)
     for name in _THREE:
         members[name].kill()
         members[name] = scene.again(name, members[name], 1.0)
@@ -183,7 +187,7 @@ def _killed_in_turn(scene: Scene) -> None:
 
 @case("the leader is killed", CONFLUENT, KAFKA_PYTHON)
 def _leader_killed(scene: Scene) -> None:
-    members = dict(zip(_THREE, scene.settled(*_THREE), strict=True))
+    members = _named(scene, *_THREE)
     leader = scene.leader(members)
     members[leader].kill()
     members[leader] = scene.again(leader, members[leader], 1.0)
