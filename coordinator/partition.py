@@ -12,7 +12,7 @@ The driver of a partition has these duties.
    `Step.replies`. These depend on no record that is not durable, and may be sent at once.
 4. Write: append the records of `take` to the log, batch by batch and in order, with their
    facts. When a batch is durable, and not earlier, call `written`, in that order. Send the
-   replies and pass on the facts that it returns, then call `resume` if `held_back` is not empty.
+   replies and pass on the facts that it returns, then look at `next_deadline` again.
    Facts that wait for no records are stored with `gate.take_facts`, soon.
 5. Fail: when a call raises, or a write fails, call `close`, send the replies that it returns, and
    load a new partition from the log. Nothing of the old one is used again: there is no undo.
@@ -49,14 +49,14 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest
 from groupkeeper.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
-TIMERS_PER_TURN = 64
+TIMERS_PER_TURN = 32
 """The most timers, replies or facts of one `advance`, unless a single timer brings more: a mass
 expiry must not stall the process."""
 
 BATCH_BYTES = 256 * 1024
 """The most bytes that `take` returns, unless one step alone wrote more."""
 
-_ALONE = (TimerKind.OFFSET_EXPIRY, TimerKind.GROUP_DELETION)
+_ALONE = (TimerKind.OFFSET_EXPIRY, TimerKind.GROUP_DELETION, TimerKind.NEXT_PIECE)
 """Timers after which an `advance` ends."""
 
 
@@ -101,11 +101,10 @@ class Partition:
         self._pending: dict[Timer, None] = {}
         self._deleted: set[str] = set()
         """Topics that were deleted while loading; their offsets are forgotten before `activate`."""
-        self._last_piece = 0
-        """Number of records appended up to the last piece of an expiry or a deletion. The next
-        piece waits until they are durable, so that a request waits for one piece at most."""
-        self.held_back: list[Timer] = []
-        """Timers of such pieces that came due before: see `resume`."""
+        self._timers_wait_for = 0
+        """Number of records appended up to the last piece of an expiry or a deletion, or up to the
+        last `advance` that left timers due. Timers wait until these records are durable, so that a
+        request waits for one piece at most."""
         self._under_way: Step | None = None
         """The step that has begun and not ended: if it raised, its replies were not sent."""
 
@@ -206,27 +205,27 @@ class Partition:
         """
         step = self._begin(now, wall)
         most = self._config.message_max_bytes
+        if self.gate.durable < self._timers_wait_for:
+            return self._end(step)
+        is_piece = False
         for timers in range(TIMERS_PER_TURN):
             timer = self.deadlines.pop(now)
             if timer is None:
                 break
-            if timer.kind in _ALONE and self.gate.durable < self._last_piece:
-                self.held_back.append(timer)
-                continue
             if timers and timer.kind is TimerKind.NEXT_PIECE:
                 self.deadlines.set(timer, now)
                 break
             if timer.kind not in WAITS_FOR_CLIENTS or not prolong(self.groups, timer, step):
                 expire(self.groups, timer, step)
-            if timer.kind in _ALONE:
-                self._last_piece = self.gate.appended + len(step.records)
-                break
-            if timer.kind is TimerKind.NEXT_PIECE:
+            is_piece = timer.kind in _ALONE
+            if is_piece:
                 break
             if max(timers + len(step.replies), len(step.facts)) >= TIMERS_PER_TURN:
                 break
             if step.size > most // STEP_SHARE:
                 break
+        if step.records and (is_piece or (self.deadlines.next() or now + 1) <= now):
+            self._timers_wait_for = self.gate.appended + len(step.records)
         return self._end(step)
 
     def decide(self, decision: Callable[[Step], None], at: tuple[int, int]) -> Step:
@@ -244,8 +243,10 @@ class Partition:
         return self.deadlines.is_before(at_ms)
 
     def next_deadline(self) -> int | None:
-        """The time of the earliest timer in monotonic ms, or None."""
-        return self.deadlines.next()
+        """The time of the earliest timer in monotonic ms. None if there is none, or if the timers
+        wait for `written`: look again after it.
+        """
+        return None if self.gate.durable < self._timers_wait_for else self.deadlines.next()
 
     def forget_topics(self, topics: set[str], left: list[str], at: tuple[int, int]) -> Step:
         """Forget one piece of the offsets of deleted topics.
@@ -332,13 +333,6 @@ class Partition:
             facts += self.decide(partial(note_stall, Stall("log", since, now)), at).told
         return replies, facts
 
-    def resume(self, now: int) -> None:
-        """Set the timers of `held_back` to `now` if the last piece is durable."""
-        if self.gate.durable >= self._last_piece:
-            for timer in self.held_back:
-                self.deadlines.set(timer, now)
-            self.held_back.clear()
-
     # -- the end -------------------------------------------------------------------------------
 
     def close(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> Replies:
@@ -358,7 +352,6 @@ class Partition:
         self.groups.clear()
         self.groups.member_bytes.give_back()
         self.deadlines = Deadlines()
-        self.held_back.clear()
         self._pending.clear()
         self._replay = self._start = self._under_way = None
         self._sessions = SessionStart()

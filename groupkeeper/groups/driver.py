@@ -243,9 +243,7 @@ class PartitionDriver:
             if facts:
                 self._services.readers.tell(self._origin, facts)
             self._events.count(facts)
-            if partition.held_back:
-                partition.resume(self._services.clock.now())
-                self._alarm.set(self._partition)
+            self._alarm.set(self._partition)
             if partition.has_unwritten:  # more than fits into one batch
                 self._log.append_from(self)
 

@@ -296,6 +296,26 @@ def test_one_turn_handles_a_limited_number_of_timers() -> None:
     assert scene.partition.next_deadline() == scene.now
 
 
+def test_a_mass_expiry_waits_for_the_disk_after_each_piece() -> None:
+    scene = Scene()
+    groups = [f"g{number}" for number in range(TIMERS_PER_TURN)]
+    for group_id in groups:
+        scene.knock(f"member of {group_id}", group=group_id, instance="ann")
+    scene.advance(scene.config.initial_rebalance_delay_ms)
+    scene.now += 60_000
+    scene.hold = True
+    expired = scene.ring()
+    assert expired.facts and scene.partition.next_deadline() is None
+    assert not scene.ring().facts, "another piece, before the first one is durable"
+    left = [each for each in groups if scene.partition.groups[each].members]
+    assert 0 < len(left) < len(groups)
+    scene.hold = False
+    scene.flush()
+    assert (scene.partition.next_deadline() or 0) <= scene.now, "due at once"
+    scene.advance(0)
+    assert not any(scene.partition.groups[each].members for each in groups)
+
+
 def test_a_partition_without_groups_refuses_as_its_state_says() -> None:
     partition = Partition(CONFIG, str)
     assert partition.steady_beat(HeartbeatRequest(group_id="g")) is None

@@ -342,7 +342,6 @@ class Scene:
                     self._noted.setdefault(id(noted.fact), (noted.fact, 0))
             self._hear(facts)
             self._deliver(replies)
-            self.partition.resume(self.now)
         invariants.check(self.partition, len(self.open))
         return unwritten
 
