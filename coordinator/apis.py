@@ -22,13 +22,14 @@ from groupkeeper.coordinator.commit import (
 )
 from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deletion import delete_groups
+from groupkeeper.coordinator.group_configs import GroupConfigsRequest, describe_or_set_configs
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.heartbeat import heartbeat
 from groupkeeper.coordinator.join import join, join_error
 from groupkeeper.coordinator.leave import leave
 from groupkeeper.coordinator.offsets import delete, fetch
 from groupkeeper.coordinator.replies import join_refused
-from groupkeeper.coordinator.step import GroupResponse, Step
+from groupkeeper.coordinator.step import GroupConfigs, GroupResponse, Step
 from groupkeeper.coordinator.sync import sync, sync_error
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import (
@@ -67,6 +68,7 @@ GroupRequest: TypeAlias = (
     | ListGroupsRequest
     | ListOfGroups
     | DeleteGroupsRequest
+    | GroupConfigsRequest
 )
 """Everything a partition handles: the requests of clients, and the pieces of large ones."""
 
@@ -203,6 +205,7 @@ _ROWS: tuple[GroupApi[Any, Any], ...] = (
         spoil=lambda reply, error: _refuse_delete([r.group_id for r in reply.results], error),
         for_one_group=False,
     ),
+    GroupApi(GroupConfigsRequest, GroupConfigs, describe_or_set_configs, for_one_group=False),
 )
 
 GROUP_APIS: Final[dict[type, GroupApi[Any, Any]]] = {row.request: row for row in _ROWS}

@@ -58,6 +58,8 @@ class Groups(dict[str, Group]):
         super().__init__()
         self.member_bytes = member_bytes or MemberBytes()
         self.expiry_check = ExpiryCheck()
+        self.configs: dict[str, dict[str, str]] = {}
+        """Configs that are set for a group, by group id: they exist without the group, too."""
         self.deletions: dict[str, Deletion] = {}
         """Deletions in progress by group id; no other request may see these groups."""
         self._unused: dict[str, int] = {}

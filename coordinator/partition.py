@@ -350,6 +350,7 @@ class Partition:
             _dismiss(group, error, step)
         self.groups.deletions.clear()
         self.groups.clear()
+        self.groups.configs.clear()
         self.groups.member_bytes.give_back()
         self.deadlines = Deadlines()
         self._pending.clear()

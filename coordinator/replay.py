@@ -21,8 +21,10 @@ from groupkeeper.protocol.record_batch import (
     read_header,
 )
 from groupkeeper.protocol.records.consumer_offsets import (
+    GroupConfigsKey,
     GroupMetadataKey,
     OffsetCommitKey,
+    decode_configs_value,
     decode_group_value,
     decode_key,
 )
@@ -104,6 +106,9 @@ class Replay:
                 groups[key.group] = restore_group(key.group, decode_group_value(value))
             elif isinstance(key, OffsetCommitKey):
                 offsets.append((key, value))
+            elif isinstance(key, GroupConfigsKey):
+                configs = decode_configs_value(value).configs
+                groups.configs[key.group] = {each.name: each.value for each in configs}
         offsets.reverse()
         while offsets:
             if not len(offsets) % RESTORED_IN_A_SLICE:

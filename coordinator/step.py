@@ -5,7 +5,7 @@ effect by itself: the driver of the partition writes its records, sends its repl
 facts to readers (`coordinator.partition`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
@@ -15,6 +15,7 @@ from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.deadlines import Deadlines, Timer
 from groupkeeper.coordinator.facts import Fact, NotedFact
 from groupkeeper.coordinator.stalls import Stalls
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsResponse
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsResponse
 from groupkeeper.protocol.messages.heartbeat import HeartbeatResponse
@@ -25,6 +26,15 @@ from groupkeeper.protocol.messages.offset_commit import OffsetCommitResponse
 from groupkeeper.protocol.messages.offset_delete import OffsetDeleteResponse
 from groupkeeper.protocol.messages.offset_fetch import OffsetFetchResponse
 from groupkeeper.protocol.messages.sync_group import SyncGroupResponse
+
+
+@dataclass(slots=True)
+class GroupConfigs:
+    """The configs that are set for a group."""
+
+    error_code: ErrorCode = ErrorCode.NONE
+    configs: Mapping[str, str] = field(default_factory=dict)
+
 
 GroupResponse: TypeAlias = (
     JoinGroupResponse
@@ -37,6 +47,7 @@ GroupResponse: TypeAlias = (
     | DescribeGroupsResponse
     | ListGroupsResponse
     | DeleteGroupsResponse
+    | GroupConfigs
 )
 """The responses to group requests."""
 

@@ -148,6 +148,8 @@ def page() -> str:
         consumer_offsets.GroupMetadataKey,
         consumer_offsets.OffsetCommitValue,
         consumer_offsets.GroupMetadataValue,
+        consumer_offsets.GroupConfigsKey,
+        consumer_offsets.GroupConfigsValue,
     )
     return "".join(
         (

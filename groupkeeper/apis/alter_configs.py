@@ -1,13 +1,14 @@
-"""AlterConfigs and IncrementalAlterConfigs: check each resource, change topics, report each result.
+"""AlterConfigs and IncrementalAlterConfigs: check each resource, change topics and groups, report
+each result.
 
-Topics have configs that can change; broker_configs.py refuses the rest. A resource that is invalid
-by itself (it occurs twice, a key occurs twice, a null) is refused first, in Kafka's order and
-words. Source: Kafka's `ConfigAdminManager.preprocess` and `ConfigurationControlManager`; KIP-133,
-KIP-339.
+Topics and groups have configs that can change; broker_configs.py refuses the rest. A resource that
+is invalid by itself (it occurs twice, a key occurs twice, a null) is refused first, in Kafka's
+order and words. Source: Kafka's `ConfigAdminManager.preprocess` and
+`ConfigurationControlManager`; KIP-133, KIP-339.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -20,6 +21,7 @@ from groupkeeper.apis.broker_configs import (
     no_list,
     ops_of,
 )
+from groupkeeper.apis.group_configs import GroupConfigsAdmin
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.protocol.errors import ErrorCode
@@ -47,7 +49,7 @@ from groupkeeper.turns import Slices
 
 AlterResponse = AlterConfigsResponse | IncrementalAlterConfigsResponse
 Planned = tuple[AlterResource, list[AlterConfigOp], AlterConfigsResourceResponse]
-"""A topic, its changes, and its result so far."""
+"""A topic or group, its changes, and its result so far."""
 
 _ALTERED: Final = 3
 """Cost of a resource besides its configs, in items of a `Pace`."""
@@ -63,16 +65,17 @@ _TOO_LONG: Final = (
 class AlterConfigsHandler:
     """Answers AlterConfigs and IncrementalAlterConfigs."""
 
-    def __init__(self, topics: Topics, broker: BrokerConfigs) -> None:
+    def __init__(self, topics: Topics, broker: BrokerConfigs, groups: GroupConfigsAdmin) -> None:
         self._admin = topics.admin
         self._effective = topics.effective
         self._response_tasks = topics.response_tasks
         self._broker = broker
+        self._groups = groups
 
     def handle(
         self, request: AlterRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[Response | None]:
-        """Reply at once if no topic is to change; else return None and reply later."""
+        """Reply at once if no topic or group is to change; else return None and reply later."""
         resources: Sequence[AlterResource] = request.resources
         times = yield from counts(resources, lambda one: (one.resource_type, one.resource_name))
         results = []
@@ -86,7 +89,7 @@ class AlterConfigsHandler:
             results.append(result)
             ops = ops_of(resource)
             refusal = _check_ops(times[kind, name], ops) or _check_types(resource, ops)
-            if refusal is None and kind == ResourceType.TOPIC:
+            if refusal is None and kind in (ResourceType.TOPIC, ResourceType.GROUP):
                 planned.append((resource, ops, result))
             elif refusal is not None or (refusal := self._broker.alter_refusal(kind, name, ops)):
                 _refuse(result, refusal)
@@ -102,10 +105,16 @@ class AlterConfigsHandler:
     async def _alter(
         self,
         request: AlterRequest,
-        planned: Iterable[Planned],
+        planned: Sequence[Planned],
         results: list[AlterConfigsResourceResponse],
     ) -> AlterResponse:
         is_legacy = isinstance(request, AlterConfigsRequest)
+        of_groups = [one for one in planned if one[0].resource_type == ResourceType.GROUP]
+        if of_groups:
+            await self._alter_groups(request, of_groups)
+            planned = [one for one in planned if one[0].resource_type == ResourceType.TOPIC]
+        if not planned:
+            return _response(request, results)
         async with self._admin.changing:
             altered = await self._response_tasks.turns.run(self._check(planned, is_legacy))
             if altered and not request.validate_only:
@@ -113,6 +122,35 @@ class AlterConfigsHandler:
                 for _, result in altered if error != ErrorCode.NONE else ():
                     _refuse(result, Refusal(error, UNWRITABLE))
         return _response(request, results)
+
+    async def _alter_groups(self, request: AlterRequest, planned: Iterable[Planned]) -> None:
+        run = self._response_tasks.turns.run
+        asked = await run(self._ask_groups(request, planned))
+        for result, answer in asked:
+            refusal = await self._groups.changed(answer)
+            if refusal is not None:
+                _refuse(result, refusal)
+
+    def _ask_groups(
+        self, request: AlterRequest, planned: Iterable[Planned]
+    ) -> Slices[list[tuple[AlterConfigsResourceResponse, Awaitable[object]]]]:
+        """Check the changes of groups, and ask for those that are valid, unless `validate_only`."""
+        is_legacy = isinstance(request, AlterConfigsRequest)
+        asked = []
+        pace = Pace()
+        for resource, ops, result in planned:
+            name = resource.resource_name
+            try:
+                wanted = self._groups.wanted(name, ops, is_legacy=is_legacy)
+            except Refused as refused:
+                _refuse(result, refused.refusal)
+            else:
+                # The partition is asked in the step that read what was set before.
+                configs = None if request.validate_only else wanted
+                asked.append((result, self._groups.ask(name, configs)))
+            if pace.spent(_ALTERED + len(ops)):
+                yield
+        return asked
 
     def _check(
         self, planned: Iterable[Planned], is_legacy: bool

@@ -1,4 +1,4 @@
-"""Configs of the broker, its loggers, client metrics and groups.
+"""Configs of the broker, its loggers and client metrics.
 
 The broker's configs are the server's settings. They are read at the start, so all of them are
 read-only. The others have no configs here: they are described as empty, and every key is unknown
@@ -113,7 +113,7 @@ _NAMELESS: Final[Mapping[int, str]] = {
 
 
 class BrokerConfigs:
-    """Describes all resources that are not topics, and refuses to alter them."""
+    """Describes all resources that are neither topics nor groups, and refuses to alter them."""
 
     def __init__(self, node_id: int, settings: Settings) -> None:
         self._node_id = node_id
@@ -122,7 +122,7 @@ class BrokerConfigs:
         """Settings, by whether synonyms and documentation are included."""
 
     def resources(self) -> list[ConfigResource]:
-        """List all resources but topics."""
+        """List all resources but topics and groups."""
         kinds = (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
         return [
             ConfigResource(resource_name=str(self._node_id), resource_type=kind) for kind in kinds
@@ -179,7 +179,7 @@ class BrokerConfigs:
             return self._broker_refusal(name, ops)
         if kind == ResourceType.BROKER_LOGGER:
             return self._logger_refusal(name, ops)
-        return _refusal_without_configs(kind, name, ops)
+        return _metrics_refusal(name, ops)
 
     def _broker_refusal(self, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
         elsewhere = self._elsewhere(name, "broker id, expected") if name else None
@@ -224,26 +224,16 @@ class BrokerConfigs:
         return Refusal(ErrorCode.INVALID_REQUEST, message)
 
 
-def _refusal_without_configs(kind: int, name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
-    """Refuse changes of client metrics and groups, which have no configs: every key is unknown."""
-    is_group = kind == ResourceType.GROUP
+def _metrics_refusal(name: str, ops: Sequence[AlterConfigOp]) -> Refusal | None:
+    """Refuse changes of client metrics, which have no configs: every key is unknown."""
     edit = next((op for op in ops if op.edits_a_list), None)
     if edit is not None:
         return no_list(edit)
     if not name:
-        nameless = "Subscription name can't be empty"
-        if is_group:
-            nameless = "Default group resources are not allowed."
-        return Refusal(ErrorCode.INVALID_REQUEST, nameless)
+        return Refusal(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
     unknown = next((op.name for op in ops if op.sets), None)
     if unknown is None:
         return None
-    if is_group:
-        return Refusal(
-            ErrorCode.INVALID_CONFIG,
-            f"Unknown group config name: {unknown} (a classic group has none: its members bring "
-            "their timeouts)",
-        )
     return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {unknown}")
 
 

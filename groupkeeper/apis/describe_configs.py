@@ -1,16 +1,19 @@
 """DescribeConfigs: each config with its value and source. ListConfigResources: the resources that
 can be described.
 
-Resources other than topics are described in broker_configs.py.
+Groups are described in group_configs.py, other resources than topics in broker_configs.py.
 Source: Kafka's `ConfigHelper`; KIP-226 (synonyms), KIP-569 (types and documentation),
 KIP-1142 (listing).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from groupkeeper.apis.broker_configs import BrokerConfigs, config_result, requested_names
+from groupkeeper.apis.group_configs import GroupConfigsAdmin, described_group, refusal_of
 from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.step import GroupConfigs
 from groupkeeper.exchange import ReplyTo
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_configs import (
@@ -27,6 +30,7 @@ from groupkeeper.protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from groupkeeper.protocol.wire import cut_text
+from groupkeeper.refused_rows import server_failed
 from groupkeeper.topics.configs import TABLE
 from groupkeeper.topics.names import check_name
 from groupkeeper.topics.refusals import MALFORMED, Refusal
@@ -35,24 +39,27 @@ from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices
 
 _TYPES: Final = frozenset(ResourceType)
+_GROUP: Final = ResourceType.GROUP
 
 
 class DescribeConfigsHandler:
     """Answers DescribeConfigs."""
 
-    def __init__(self, topics: Topics, broker: BrokerConfigs) -> None:
+    def __init__(self, topics: Topics, broker: BrokerConfigs, groups: GroupConfigsAdmin) -> None:
         self._catalog = topics.catalog
         self._effective = topics.effective
+        self._response_tasks = topics.response_tasks
         self._broker = broker
+        self._groups = groups
         self._shared: dict[bool, Mapping[str, DescribeConfigsResourceResult]] = {}
         """Configs that topics do not set, by whether synonyms are included."""
 
     def handle(
         self, request: DescribeConfigsRequest, caller: Caller, reply_to: ReplyTo
-    ) -> Slices[DescribeConfigsResponse]:
+    ) -> Slices[DescribeConfigsResponse | None]:
         """Return one result for each resource, in the order of the request. A resource that is
         repeated with the same keys is described once: a few bytes of request would cost thousands
-        each.
+        each. Return None and reply later if groups are described.
         """
         distinct: dict[tuple[int, str, tuple[str, ...] | None], DescribeConfigsResource] = {}
         yield from each(request.resources, lambda one: distinct.update({_key(one): one}))
@@ -61,10 +68,38 @@ class DescribeConfigsHandler:
             refusal = Refusal(ErrorCode.INVALID_REQUEST, MALFORMED)
             refused = yield from each(resources, lambda one: _refused(one, refusal))
             return DescribeConfigsResponse(results=refused)
+        groups = {one.resource_name for one in resources if one.resource_type == _GROUP}
+        if not groups - {""}:
+            return (yield from self._described(resources, request, {}))
+        work = self._with_groups(resources, request, groups - {""})
+        failed = partial(server_failed, request, caller.api_version)
+        self._response_tasks.start(work, reply_to, failed)
+        return None
+
+    async def _with_groups(
+        self,
+        resources: Sequence[DescribeConfigsResource],
+        request: DescribeConfigsRequest,
+        groups: Collection[str],
+    ) -> DescribeConfigsResponse:
+        found = await self._groups.configs_of(groups)
+        return await self._response_tasks.turns.run(self._described(resources, request, found))
+
+    def _described(
+        self,
+        resources: Iterable[DescribeConfigsResource],
+        request: DescribeConfigsRequest,
+        groups: Mapping[str, GroupConfigs],
+    ) -> Slices[DescribeConfigsResponse]:
+        """`groups`: what the partitions of all groups in the request have answered."""
         pace = Pace()
         results = []
         for resource in resources:
-            result = self._describe(resource, request)
+            group = groups.get(resource.resource_name)
+            if group is not None and resource.resource_type == _GROUP:
+                result = _of_group(group, resource, request)
+            else:
+                result = self._describe(resource, request)
             results.append(result)
             if pace.spent(1 + (len(result.configs) + len(resource.configuration_keys or ())) // 8):
                 yield
@@ -114,11 +149,12 @@ class DescribeConfigsHandler:
 
 
 class ListConfigResourcesHandler:
-    """Answers ListConfigResources: the node and its topics; nothing else has configs."""
+    """Answers ListConfigResources: the node, its topics, and the groups that have configs."""
 
-    def __init__(self, topics: Topics, broker: BrokerConfigs) -> None:
+    def __init__(self, topics: Topics, broker: BrokerConfigs, groups: GroupConfigsAdmin) -> None:
         self._catalog = topics.catalog
         self._broker = broker
+        self._groups = groups
 
     def handle(
         self, request: ListConfigResourcesRequest, caller: Caller, reply_to: ReplyTo
@@ -132,7 +168,22 @@ class ListConfigResourcesHandler:
         resources = [one for one in self._broker.resources() if one.resource_type in types]
         if ResourceType.TOPIC in types:
             resources += yield from each(list(self._catalog.by_name), _topic_resource)
+        if _GROUP in types:
+            resources += yield from self._groups.resources()
         return ListConfigResourcesResponse(config_resources=resources)
+
+
+def _of_group(
+    group: GroupConfigs, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+) -> DescribeConfigsResult:
+    refusal = refusal_of(group)
+    if refusal is not None:
+        return _refused(resource, refusal)
+    return DescribeConfigsResult(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=described_group(group, resource, request),
+    )
 
 
 def _topic_resource(name: str) -> ConfigResource:

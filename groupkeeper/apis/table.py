@@ -24,6 +24,7 @@ from groupkeeper.apis.describe_quorum import DescribeQuorumHandler
 from groupkeeper.apis.describe_topic_partitions import DescribeTopicPartitionsHandler
 from groupkeeper.apis.fetch import FetchHandler
 from groupkeeper.apis.find_coordinator import FindCoordinatorHandler
+from groupkeeper.apis.group_configs import GroupConfigsAdmin
 from groupkeeper.apis.group_handler import GroupHandler
 from groupkeeper.apis.init_producer_id import InitProducerIdHandler
 from groupkeeper.apis.leave_group import LeaveGroupHandler
@@ -58,6 +59,10 @@ class Dependencies:
     @cached_property
     def broker_configs(self) -> BrokerConfigs:
         return BrokerConfigs(self.node.node_id, self.settings)
+
+    @cached_property
+    def group_configs(self) -> GroupConfigsAdmin:
+        return GroupConfigsAdmin(self.groups)
 
     @cached_property
     def not_served(self) -> NotServed:
@@ -107,9 +112,11 @@ def with_leaders(make: Callable[[Topics, Node, Unserved], Handling]) -> MakeHand
     return lambda of: make(of.topics, of.node, of.groups.unserved).handle
 
 
-def with_configs(make: Callable[[Topics, BrokerConfigs], Handling]) -> MakeHandler:
-    """Make a handler of a class that takes the topics and the configs of the broker."""
-    return lambda of: make(of.topics, of.broker_configs).handle
+def with_configs(
+    make: Callable[[Topics, BrokerConfigs, GroupConfigsAdmin], Handling],
+) -> MakeHandler:
+    """Make a handler of a class that takes the topics, and the configs of broker and groups."""
+    return lambda of: make(of.topics, of.broker_configs, of.group_configs).handle
 
 
 LONG: Final = True

@@ -100,6 +100,11 @@ class PartitionDriver:
         return self._partition.group_ids(used=used)
 
     @property
+    def configs(self) -> Mapping[str, Mapping[str, str]]:
+        """Configs by group id, empty unless active; they may not be durable yet."""
+        return {} if self.absence else self._partition.groups.configs
+
+    @property
     def absence(self) -> ErrorCode:
         """The error for all requests; NONE if the partition is active."""
         return self._life.answers.new
@@ -261,9 +266,8 @@ class PartitionDriver:
     # -- life cycle ----------------------------------------------------------------------------
 
     def _fail(self, error: BaseException, event: str, answered: ReplyTo | None = None) -> None:
-        """Close, refuse parked requests, and load again from the log, even if closing raises.
-
-        Does not load again if a newer owner has the log, or if the process ends.
+        """Close, refuse parked requests, and load again from the log, even if closing raises. Does
+        not load again if a newer owner has the log, or if the process ends.
         """
         self._flush_over.set()
         if self._life.is_absent:
@@ -288,10 +292,8 @@ class PartitionDriver:
         self._services.replies.send(list(once.values()))
 
     def start_loading(self) -> None:
-        """Load the partition in the background; retry until it works.
-
-        Until it is active, requests get COORDINATOR_LOAD_IN_PROGRESS: members should wait for it,
-        not look for another coordinator.
+        """Load the partition in the background; retry until it works. Until it is active, requests
+        get COORDINATOR_LOAD_IN_PROGRESS: members should wait, not look for another coordinator.
         """
         self._load_in_background(0.0)
 
@@ -356,9 +358,8 @@ class PartitionDriver:
             yield
 
     def load_empty(self) -> bool:
-        """Immediately activate a partition without records: see `PartitionLog.claim_empty`.
-
-        Returns False if it has to be loaded in the background.
+        """Immediately activate a partition without records: see `PartitionLog.claim_empty`. Returns
+        False if it has to be loaded in the background.
         """
         began = self._services.clock.seconds()
         if self._services.late_offset_deleter.is_due(self.index):
@@ -394,5 +395,5 @@ class PartitionDriver:
     # -- metrics -------------------------------------------------------------------------------
 
     def snapshot(self) -> PartitionSnapshot:
-        """Return the state of the partition, without its groups."""
+        """Return the state without groups."""
         return self._life.snapshot(self._services.clock.seconds())

@@ -3,7 +3,8 @@
 A key is an int16 type and its fields, a value an int16 version and its fields; a null value is a
 tombstone. Kafka up to 4.0 writes values up to version 3, 4.1 writes offset values in version 4.
 Versions above 4 are read as 4, as Kafka does (KIP-915). Records of other group types are
-recognized, not read.
+recognized, not read. Key type 1000 is Groupkeeper's own: Kafka keeps configs of groups in its
+metadata log, and skips records of types that it does not know.
 
 Source: Kafka 4.1, `GroupCoordinatorRecordSerde`, `OffsetCommitKey.json`, `OffsetCommitValue.json`,
 `GroupMetadataKey.json`, `GroupMetadataValue.json`.
@@ -20,6 +21,8 @@ from groupkeeper.protocol.message import empty, message, since, struct, tagged
 from groupkeeper.protocol.types import Array, Bytes, Int32, Int64, NullableString, String, Uuid
 
 NEWEST_VALUE_VERSION = 4
+GROUP_CONFIGS_TYPE = 1000
+"""Key type of a group's configs."""
 
 _INT16_BYTES = 2
 _read_int16 = Struct(">h").unpack_from
@@ -42,13 +45,20 @@ class GroupMetadataKey:
     group: String = ""
 
 
+@message(versions=(1000, 1000))
+class GroupConfigsKey:
+    """Key type 1000: the configs of a group, which exist without the group, too."""
+
+    group: String = ""
+
+
 class UnknownKey(NamedTuple):
     """A key of another type: of consumer, share or streams groups, or of a newer Kafka."""
 
     key_type: int
 
 
-Key: TypeAlias = OffsetCommitKey | GroupMetadataKey
+Key: TypeAlias = OffsetCommitKey | GroupMetadataKey | GroupConfigsKey
 
 
 @message(versions=(0, 4), flexible=4)
@@ -115,15 +125,41 @@ class GroupMetadataValue:
     """The members; empty if the group is Empty."""
 
 
+@struct
+class GroupConfigEntry:
+    """A config that is set for a group."""
+
+    name: String = ""
+    """Name of the config, such as `consumer.session.timeout.ms`."""
+    value: String = ""
+    """Its value, as it was given."""
+
+
+@message(versions=(0, 0), flexible=0)
+class GroupConfigsValue:
+    """All configs that are set for a group."""
+
+    configs: Array[GroupConfigEntry] = empty()
+    """The configs, by name."""
+
+
+_KEY_TYPES: dict[type, int] = {
+    OffsetCommitKey: 1,
+    GroupMetadataKey: 2,
+    GroupConfigsKey: GROUP_CONFIGS_TYPE,
+}
+
+
 def encode_key(key: Key) -> bytes:
-    """Encode a key, with type 1 or 2."""
+    """Encode a key, with type 1, 2 or 1000."""
     cls: type = type(key)
-    key_type = 1 if cls is OffsetCommitKey else 2
-    return encoder(cls, key_type, Framing.VERSIONED)(key)
+    return encoder(cls, _KEY_TYPES[cls], Framing.VERSIONED)(key)
 
 
-def encode_value(value: OffsetCommitValue | GroupMetadataValue, version: int) -> bytes:
-    """Encode a value, in a version from 0 to 4."""
+def encode_value(
+    value: OffsetCommitValue | GroupMetadataValue | GroupConfigsValue, version: int
+) -> bytes:
+    """Encode a value, in a version from 0 to 4; configs have only version 0."""
     cls: type = type(value)
     return encoder(cls, version, Framing.VERSIONED)(value)
 
@@ -156,6 +192,8 @@ def decode_key(data: bytes) -> Key | UnknownKey:
             key: Key = decoder(OffsetCommitKey, key_type)(data, _INT16_BYTES, len(data))
         case 2:
             key = decoder(GroupMetadataKey, key_type)(data, _INT16_BYTES, len(data))
+        case 1000:  # GROUP_CONFIGS_TYPE
+            key = decoder(GroupConfigsKey, key_type)(data, _INT16_BYTES, len(data))
         case _:
             return UnknownKey(key_type)
     return key
@@ -179,6 +217,15 @@ def decode_group_value(data: bytes) -> GroupMetadataValue:
     if version == 0:
         for member in value.members:
             member.rebalance_timeout = member.session_timeout
+    return value
+
+
+def decode_configs_value(data: bytes) -> GroupConfigsValue:
+    """Decode the value for a GroupConfigsKey; DecodeError if it is malformed. Every version is read
+    as 0: later ones may only add tags.
+    """
+    _layout_version(_leading_int16(data))
+    value: GroupConfigsValue = decoder(GroupConfigsValue, 0)(data, _INT16_BYTES, len(data))
     return value
 
 

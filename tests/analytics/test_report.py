@@ -13,6 +13,13 @@ from groupkeeper.analytics.command.request import Choice, Request
 from groupkeeper.analytics.pipeline.run import Trunk
 from groupkeeper.analytics.reading.problems import is_damage
 from groupkeeper.protocol.group_events import Event, encode
+from groupkeeper.protocol.records.consumer_offsets import (
+    GroupConfigEntry,
+    GroupConfigsKey,
+    GroupConfigsValue,
+    encode_key,
+    encode_value,
+)
 from tests.analytics.logs import NOW, batch, commit, group, log, write_segment
 
 
@@ -316,6 +323,17 @@ def test_records_of_unknown_types_are_told_and_are_no_damage(tmp_path, capsys):
         problems = [row["problem"] for row in rows if row["table"] == "problems"]
         assert problems == [f"records of unknown types: {told}"]
         assert not any(map(is_damage, problems))
+
+
+def test_configs_of_groups_are_known_and_make_no_group(tmp_path, capsys):
+    configs = GroupConfigsValue(configs=[GroupConfigEntry(name="n", value="1")])
+    record = encode_key(GroupConfigsKey(group="g2")), encode_value(configs, 0)
+    path = tmp_path / "__consumer_offsets-0"
+    write_segment(path, 0, batch([commit("g", "t", 0, 5), record]))
+    assert report.analyze([path], Request(tmp_path / "out", as_json=True)) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["group"] for row in rows if row["table"] == "groups"] == ["g"]
+    assert not [row for row in rows if row["table"] == "problems"]
 
 
 def test_events_of_unknown_types_are_told_and_are_no_damage(tmp_path, capsys):

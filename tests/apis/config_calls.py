@@ -1,5 +1,6 @@
 """Requests about configs, as tests write them, and what a test looks at in their answers."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from groupkeeper.protocol.messages import alter_configs as legacy
@@ -30,10 +31,11 @@ async def describe(
     return list((await scene.ask(4, DescribeConfigsRequest(resources=asked, **more))).results)
 
 
-async def change(
-    scene: Scene, *resources: tuple[int, str, list[Change]], version: int = 1, **more: Any
-) -> list[Outcome]:
-    """IncrementalAlterConfigs; each resource: (type, name, changes)."""
+Resource = tuple[int, str, list[Change]]
+"""(type, name, changes)."""
+
+
+def alter_request(*resources: Resource, **more: Any) -> incremental.IncrementalAlterConfigsRequest:
     asked = [
         incremental.AlterConfigsResource(
             resource_type=kind,
@@ -45,21 +47,37 @@ async def change(
         )
         for kind, name, changes in resources
     ]
-    request = incremental.IncrementalAlterConfigsRequest(resources=asked, **more)
-    results = (await scene.ask(version, request)).responses
-    assert [(r.resource_type, r.resource_name) for r in results] == [r[:2] for r in resources]
-    return [(result.error_code, result.error_message) for result in results]
+    return incremental.IncrementalAlterConfigsRequest(resources=asked, **more)
 
 
-async def replace(scene: Scene, kind: int, name: str, **configs: str | None) -> Outcome:
+def replace_request(
+    kind: int, name: str, configs: Mapping[str, str | None]
+) -> legacy.AlterConfigsRequest:
     """AlterConfigs of one resource."""
     resource = legacy.AlterConfigsResource(
         resource_type=kind,
         resource_name=name,
-        configs=[
-            legacy.AlterableConfig(name=key.replace("_", "."), value=value)
-            for key, value in configs.items()
-        ],
+        configs=[legacy.AlterableConfig(name=key, value=value) for key, value in configs.items()],
     )
-    [result] = (await scene.ask(2, legacy.AlterConfigsRequest(resources=[resource]))).responses
-    return result.error_code, result.error_message
+    return legacy.AlterConfigsRequest(resources=[resource])
+
+
+def outcomes(answer: Any) -> list[Outcome]:
+    return [(result.error_code, result.error_message) for result in answer.responses]
+
+
+async def change(
+    scene: Scene, *resources: Resource, version: int = 1, **more: Any
+) -> list[Outcome]:
+    """IncrementalAlterConfigs."""
+    answer = await scene.ask(version, alter_request(*resources, **more))
+    results = answer.responses
+    assert [(r.resource_type, r.resource_name) for r in results] == [r[:2] for r in resources]
+    return outcomes(answer)
+
+
+async def replace(scene: Scene, kind: int, name: str, **configs: str | None) -> Outcome:
+    """AlterConfigs of one resource."""
+    dotted = {key.replace("_", "."): value for key, value in configs.items()}
+    [outcome] = outcomes(await scene.ask(2, replace_request(kind, name, dotted)))
+    return outcome

@@ -130,7 +130,7 @@ def test_what_can_be_described(kind: ResourceType, name: str, message: str | Non
     assert CONFIGS.describe_refusal(kind, name) == expected
 
 
-@pytest.mark.parametrize("kind", [LOGGER, METRICS, GROUP])
+@pytest.mark.parametrize("kind", [LOGGER, METRICS])
 def test_the_other_kinds_have_no_configs(kind: ResourceType) -> None:
     resource = DescribeConfigsResource(resource_type=kind, resource_name="7")
     assert CONFIGS.describe(resource, DescribeConfigsRequest()) == []
@@ -156,9 +156,7 @@ NO_LIST = "key a because its type is not LIST."
         (METRICS, "m", {"x": SET}, 42, "Unknown client metrics configuration: x"),
         (METRICS, "", {"x": SET}, 42, "Subscription name can't be empty"),
         (METRICS, "", {"a": APPEND}, 40, "Can't APPEND to " + NO_LIST),
-        (GROUP, "g", {"x": DELETE, "y": SET}, 40, "Unknown group config name: y (a classic group"),
-        (GROUP, "", {"x": SET}, 42, "Default group resources are not allowed."),
-        (GROUP, "", {"a": SUBTRACT}, 40, "Can't SUBTRACT to " + NO_LIST),
+        (METRICS, "", {"a": SUBTRACT}, 40, "Can't SUBTRACT to " + NO_LIST),
     ],
 )
 def test_nothing_can_be_set(
@@ -172,7 +170,7 @@ def test_nothing_can_be_set(
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(BROKER, "7"), (BROKER, ""), (LOGGER, "7"), (METRICS, "m"), (GROUP, "g")]
+    ("kind", "name"), [(BROKER, "7"), (BROKER, ""), (LOGGER, "7"), (METRICS, "m")]
 )
 def test_who_sets_nothing_is_not_refused(kind: ResourceType, name: str) -> None:
     assert CONFIGS.alter_refusal(kind, name, []) is None

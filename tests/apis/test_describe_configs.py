@@ -3,6 +3,7 @@ ListConfigResources: what can be described.
 """
 
 import sys
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,8 @@ async def test_what_is_not_asked_for_costs_nothing(scene, keys):
     )
     resource = DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=keys)
     request = DescribeConfigsRequest(resources=[resource])
-    describer = DescribeConfigsHandler(scene.topics, BrokerConfigs(7, scene.settings))
+    no_groups: Any = None
+    describer = DescribeConfigsHandler(scene.topics, BrokerConfigs(7, scene.settings), no_groups)
     whole(describer.handle(DescribeConfigsRequest(resources=[everything]), Caller(4), Reply()))
     describe = describer.handle(request, Caller(4), Reply())
     calls = 0
@@ -219,7 +221,7 @@ async def test_all_kinds_are_described_in_the_order_asked(scene: Scene) -> None:
     told = [(r.resource_type, r.resource_name, r.error_code, len(r.configs)) for r in results]
     invalid = ErrorCode.INVALID_REQUEST
     assert told == [
-        (GROUP, "g", 0, 0),
+        (GROUP, "g", 0, 2),
         (TOPIC, "u", 0, 1),
         (BROKER, "7", 0, 1),
         (TOPIC, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0),

@@ -96,6 +96,25 @@ class Checks:
                 (r"cleanup\.policy=delete",),
             ),
             Check(
+                "kafka-configs: set a config of a group",
+                "kafka-configs",
+                f"--alter --entity-type groups --entity-name {self.readers} "
+                "--add-config consumer.session.timeout.ms=50000",
+                (rf"Completed updating config for group {self.readers}\.",),
+            ),
+            Check(
+                "kafka-configs: describe a group",
+                "kafka-configs",
+                f"--describe --entity-type groups --entity-name {self.readers}",
+                (r"consumer\.session\.timeout\.ms=50000 .*DYNAMIC_GROUP_CONFIG",),
+            ),
+            Check(
+                "kafka-configs: a config that no group has",
+                "kafka-configs",
+                f"--alter --entity-type groups --entity-name {self.readers} --add-config x=1",
+                (r"Unknown group config name: x",),
+            ),
+            Check(
                 "kafka-verifiable-producer: twenty records",
                 "kafka-verifiable-producer",
                 f"--topic {self.letters} --max-messages {RECORDS}",

@@ -5,6 +5,8 @@ from typing import Any
 from groupkeeper.coordinator.admin import ListOfGroups
 from groupkeeper.coordinator.apis import GROUP_APIS
 from groupkeeper.coordinator.commit import PreparedCommit
+from groupkeeper.coordinator.group_configs import GroupConfigsRequest
 
-CLIENT_REQUESTS: list[Any] = [r for r in GROUP_APIS if r not in (PreparedCommit, ListOfGroups)]
+_OWN = PreparedCommit, ListOfGroups, GroupConfigsRequest
+CLIENT_REQUESTS: list[Any] = [request for request in GROUP_APIS if request not in _OWN]
 """Those that clients send; the others are pieces of them."""

@@ -7,17 +7,18 @@ data = await scene.fetch(("t", 0, 0))
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
-from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from groupkeeper.apis.table import Dependencies, handlers
-from groupkeeper.coordinator.caller import Caller
+from groupkeeper.coordinator.caller import Caller, ReplyTo
+from groupkeeper.coordinator.group_configs import GroupConfigsRequest
+from groupkeeper.coordinator.step import GroupConfigs
 from groupkeeper.exchange import Handler
 from groupkeeper.node import Node
 from groupkeeper.protocol.message import Message, key_of
@@ -161,9 +162,30 @@ class Reply:
         return self.response
 
 
+class NoGroups:
+    """Stands for the partitions of `__consumer_offsets`, and for each of their drivers."""
+
+    configs: Mapping[str, Mapping[str, str]] = {}
+
+    def unserved(self) -> list[int]:
+        return []
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def of(self, group_id: str) -> "NoGroups":
+        return self
+
+    def call(self, request: GroupConfigsRequest, caller: Caller, reply_to: ReplyTo) -> None:
+        assert not request.configs
+        reply_to.answer(GroupConfigs())
+
+
 def handlers_of(topics: Topics, node: Node) -> dict[int, Handler]:
-    """By API key. Those of groups cannot be called: there is no coordinator."""
-    group_partitions: Any = SimpleNamespace(unserved=list)
+    """By API key. Those of groups cannot be called: there is no coordinator, and no group has
+    configs.
+    """
+    group_partitions: Any = NoGroups()
     return handlers(Dependencies(group_partitions, topics, node, topics.settings))
 
 

@@ -16,6 +16,7 @@ from groupkeeper.analytics.command.export import PrintedTables
 from groupkeeper.analytics.pipeline.chunks import Counts
 from groupkeeper.analytics.reading.plan import Plan
 from groupkeeper.analytics.reading.problems import Problem
+from groupkeeper.protocol.records.consumer_offsets import GROUP_CONFIGS_TYPE
 from groupkeeper.protocol.records.modern_groups import KNOWN_TYPES
 from groupkeeper.why.texts import aligned, count, printable, ranges, size, time_text
 
@@ -51,7 +52,7 @@ class AnalysisResult:
         """Describe records of types only in later Kafka versions; empty if there are none."""
         found: Counter[int] = Counter()
         for (kind, _), amount in self.counts.items():
-            if kind is not None and kind not in KNOWN_TYPES:
+            if kind is not None and kind not in (*KNOWN_TYPES, GROUP_CONFIGS_TYPE):
                 found[kind] += amount
         types = ", ".join(map(str, sorted(found)))
         many = "types" if len(found) > 1 else "type"

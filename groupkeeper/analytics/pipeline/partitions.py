@@ -38,6 +38,7 @@ from groupkeeper.analytics.reading.columns import SCHEMA
 from groupkeeper.analytics.reading.plan import Split
 from groupkeeper.analytics.schemas import INT, LONG, TEXT, TIME
 from groupkeeper.history.fields import LAST_MS
+from groupkeeper.protocol.records.consumer_offsets import GROUP_CONFIGS_TYPE
 
 OFFSETS: Final = pa.schema(
     [
@@ -226,8 +227,11 @@ class _Fold:
         self._write_minutes(latest_minute(minutes) - LATE_MS)
 
     def _add_others(self, records: pa.Table) -> None:
-        """Add records of groups, and of unknown types with a group."""
-        named = records.filter(records.column("group").is_valid()).select(_RECORD)
+        """Add records of groups, and of unknown types with a group. A group may have configs
+        without existing: such records say nothing of it.
+        """
+        says = pc.not_equal(records.column("key_type"), GROUP_CONFIGS_TYPE)
+        named = records.filter(pc.and_(records.column("group").is_valid(), says)).select(_RECORD)
         rows = (row for few in slices(named, _ROWS) for row in few.to_pylist())
         generations = self._groups.add(rows)
         while few := [*islice(generations, _ROWS)]:

@@ -17,8 +17,11 @@ from groupkeeper.protocol.message import layout_of
 from groupkeeper.protocol.record_batch import Record
 from groupkeeper.protocol.records.consumer_offsets import (
     NEWEST_VALUE_VERSION,
+    GroupConfigsKey,
+    GroupMetadataKey,
     OffsetCommitKey,
     UnknownKey,
+    decode_configs_value,
     decode_group_value,
     decode_key,
     decode_offset_value,
@@ -28,6 +31,11 @@ _MARKERS = {0: "ABORT", 1: "COMMIT"}
 _control_key = Struct(">hh")
 _int16 = Struct(">h")
 
+_READ: dict[type, Callable[[bytes], object]] = {
+    OffsetCommitKey: decode_offset_value,
+    GroupMetadataKey: decode_group_value,
+    GroupConfigsKey: decode_configs_value,
+}
 _EMBEDDED: dict[str, Callable[[bytes], object]] = {
     "subscription": decode_subscription,
     "assignment": decode_assignment,
@@ -73,7 +81,7 @@ def consumer_offset(record: Record) -> str:
         size = None if record.value is None else {"bytes": len(record.value)}
         return f"key: {_dump({'type': key.key_type})} payload: {_dump(size)}"
     key_type = _int16.unpack_from(record.key)[0]
-    read = decode_offset_value if isinstance(key, OffsetCommitKey) else decode_group_value
+    read = _READ[type(key)]
     shown = {"type": key_type, "data": _fields(key, key_type)}
     return f"key: {_dump(shown)} payload: {_dump(_value(record.value, read))}"
 
