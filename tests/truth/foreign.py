@@ -6,9 +6,10 @@ import hashlib
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from tests.clients import environments
 from tests.clients.libraries import Library
 from tests.clients.process import Worker
 from tests.suites import maven, versions
@@ -70,6 +71,17 @@ def _franz_go() -> list[str]:
 
 
 COMMANDS: dict[str, Callable[[], list[str]]] = {JAVA.name: _java, FRANZ_GO.name: _franz_go}
+
+
+def make(libraries: Iterable[Library]) -> None:
+    """Fetch and compile what these need, before a play is timed: compilers take all cores."""
+    _CACHE.mkdir(exist_ok=True)
+    for library in libraries:
+        if library.name in COMMANDS:
+            with _making:
+                COMMANDS[library.name]()
+        elif (environments.HERE / "requirements" / f"{library.name}.txt").exists():
+            environments.folder(library.name)
 
 
 class ForeignWorker(Worker):

@@ -11,6 +11,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
+from tests.truth.foreign import make
 from tests.truth.incidents.catalogue import INCIDENTS
 from tests.truth.incidents.layers import LAYERS
 from tests.truth.incidents.plays import (
@@ -96,6 +97,7 @@ def _play(
     console: Console,
 ) -> dict[tuple[str, str, int], Outcome]:
     jobs = to_play(incidents, options.plays, done)
+    make({incident.client.name: incident.client for incident, _ in jobs}.values())
     began, played = time.monotonic(), dict[tuple[str, str, int], Outcome]()
     for outcome in run(jobs, options.resume, options.at_once):
         played[outcome.key] = outcome
