@@ -5,6 +5,8 @@ reads their metadata. The motive is a guess, from the client's own words (KIP-80
 partitions that the member gave up.
 """
 
+from typing import Final
+
 from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.join_call import JoinCall
@@ -22,6 +24,9 @@ from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.subscription import topics_of_all
 from groupkeeper.protocol.embedded import CONNECT, CONSUMER, read_config_offset, read_owned
 from groupkeeper.protocol.group_events import CauseCode
+
+RECONNECTED_MS: Final = 5_000
+"""Time after a load in which clients connect anew, and read their metadata again."""
 
 
 def rejoin_cause(group: Group, member: Member, call: JoinCall, step: Step) -> Cause:
@@ -47,6 +52,9 @@ def _blame_coordinator(group: Group, member: Member, cause: Cause, step: Step) -
     """
     if cause.likely in (None, PARTITIONS_CHANGED):
         heard_ms = heard_at(group, member, step)
+        last = step.stalls.last
+        if member.is_restored and last is not None and step.now - last.ended < RECONNECTED_MS:
+            heard_ms = min(heard_ms, last.ended)  # heartbeats go on before metadata is read anew
         stall = step.stalls.behind(heard_ms, member.session_timeout_ms, step.now)
         if stall is not None and (cause.likely is None or stall.what == "load"):
             cause.likely = COORDINATOR_STALLED

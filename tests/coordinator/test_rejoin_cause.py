@@ -94,6 +94,36 @@ def test_a_rejoin_after_a_load_is_compared_with_what_is_stored(
     assert (scene.cause.likely == "coordinator_stalled") is stalled
 
 
+@pytest.mark.parametrize(
+    ("beats", "likely"),
+    [(1, "coordinator_stalled"), (2, "coordinator_stalled"), (6, "partitions_changed")],
+)
+def test_a_leader_may_beat_after_a_load_before_it_reads_its_metadata_anew(
+    beats: int, likely: str
+) -> None:
+    scene = Scene()
+    scene.form("lea", "fred")
+    scene.crash()
+    for _ in range(beats):
+        scene.advance(1_500)
+        scene.heartbeat("lea")
+    scene.join("lea", reason="cached metadata has changed")
+    assert (scene.cause.code, scene.cause.likely) == (LEADER, likely)
+
+
+def test_the_second_rejoin_after_a_load_has_the_reason_that_the_client_gives() -> None:
+    scene = Scene()
+    scene.form("lea", "fred")
+    scene.crash()
+    for name in ("lea", "fred"):
+        scene.join(name, reason="cached metadata has changed")
+    scene.sync_all("lea", "fred")
+    scene.advance(1_500)
+    scene.heartbeat("lea")
+    scene.join("lea", reason="cached metadata has changed")
+    assert (scene.cause.code, scene.cause.likely) == (LEADER, "partitions_changed")
+
+
 def test_a_second_rejoin_after_a_load_is_compared_with_all_that_was_offered() -> None:
     scene = Scene()
     scene.form("lea", "fred", protocols=RANGE_RR)
