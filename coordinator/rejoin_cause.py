@@ -52,8 +52,8 @@ def _blame_coordinator(group: Group, member: Member, cause: Cause, step: Step) -
     """
     if cause.likely in (None, PARTITIONS_CHANGED):
         heard_ms = heard_at(group, member, step)
-        last = step.stalls.last
-        if member.is_restored and last is not None and step.now - last.ended < RECONNECTED_MS:
+        last = step.stalls.last if cause.likely and member.is_restored else None
+        if last is not None and step.now - last.ended < RECONNECTED_MS:
             heard_ms = min(heard_ms, last.ended)  # heartbeats go on before metadata is read anew
         stall = step.stalls.behind(heard_ms, member.session_timeout_ms, step.now)
         if stall is not None and (cause.likely is None or stall.what == "load"):
