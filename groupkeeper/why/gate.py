@@ -37,6 +37,8 @@ FREE: Final = frozenset({HEARTBEAT, POLL_RECORDS, LARGEST_GROUP, LARGEST_RECORD}
 the coordinator."""
 WORTH: Final = 0.8
 """Part of the cost that may be left with a change: estimates are right to about a fifth."""
+LEAST_SAVED_MS: Final = 1_000
+"""Partition-milliseconds that a change has to save: nobody configures clients for less."""
 MAX_POLL_INTERVAL_MS: Final = 300_000
 """Default `max.poll.interval.ms` of all clients that have it."""
 MAX_POLL_RECORDS: Final = 500
@@ -143,7 +145,7 @@ def _too_costly(change: SettingChange) -> str:
     if change.cost is None:
         return "what it would save is not known"
     now_ms, then_ms = change.cost
-    if then_ms < now_ms * WORTH:
+    if then_ms < now_ms * WORTH and now_ms - then_ms >= LEAST_SAVED_MS:
         return ""
     named = " and ".join(key for key, _ in change.settings)
     return (

@@ -18,7 +18,7 @@ ADVICE_MUTANTS = (
     Mutant(
         "a change that costs as much passes",
         GATE,
-        "    if then_ms < now_ms * WORTH:\n",
+        "    if then_ms < now_ms * WORTH and now_ms - then_ms >= LEAST_SAVED_MS:\n",
         "    if then_ms <= now_ms:\n",
         (_COSTS,),
     ),

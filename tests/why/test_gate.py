@@ -29,7 +29,7 @@ from groupkeeper.why.client_settings import (
 from groupkeeper.why.client_settings import FRANZ_GO as GO
 from groupkeeper.why.client_settings import JAVA as JAVA_CLIENT
 from groupkeeper.why.client_settings import KAFKA_PYTHON as PYTHON
-from groupkeeper.why.gate import FREE, WORTH, Audience, Cost, SettingChange, judge
+from groupkeeper.why.gate import FREE, LEAST_SAVED_MS, WORTH, Audience, Cost, SettingChange, judge
 from groupkeeper.why.texts import settings_in
 from tests.support.told_events import who
 from tests.support.told_incidents import CONFLUENT, FRANZ_GO, JAVA, KAFKA_PYTHON, absence
@@ -298,6 +298,12 @@ INCIDENTS = st.fixed_dictionaries(
 )
 
 
+def test_nothing_is_proposed_that_saves_less_than_a_second_of_one_partition() -> None:
+    for took_ms, proposes in ((400, False), (600, True)):
+        texts = told(absence(partitions=1, members=2, away_ms=1, took_ms=took_ms))
+        assert {"Set a group.instance.id" in text for text in texts} == {proposes}, texts
+
+
 @given(INCIDENTS)
 def test_nothing_that_is_proposed_would_have_cost_more_or_is_no_setting_of_the_members(
     incident: dict[str, object],
@@ -332,5 +338,6 @@ def test_an_instance_id_is_proposed_if_and_only_if_it_would_have_cost_clearly_le
     held = len(range(members - 1, partitions, members))
     now_ms = 2 * partitions * took_ms  # all stand still when it leaves, and when it is back
     then_ms = held * max(away_ms, took_ms)
+    is_worth_it = then_ms < now_ms * WORTH and now_ms - then_ms >= LEAST_SAVED_MS
     for text in told(absence(away_ms=away_ms, **shape)):
-        assert ("Set a group.instance.id" in text) is (then_ms < now_ms * WORTH), text
+        assert ("Set a group.instance.id" in text) is is_worth_it, text
