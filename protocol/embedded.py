@@ -8,11 +8,13 @@ Source: Kafka's `ConsumerProtocol`, `ConsumerProtocolSubscription.json` and
 `ConsumerProtocolAssignment.json`.
 """
 
+from collections.abc import Iterable
 from struct import Struct, unpack_from
 from struct import error as struct_error
 from typing import Final
 
-from groupkeeper.protocol.compiler import decoder
+from groupkeeper.protocol.compile_encode import Framing
+from groupkeeper.protocol.compiler import decoder, encoder
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.message import empty, message, since, struct
 from groupkeeper.protocol.types import Array, Int16, Int32, NullableBytes, NullableString, String
@@ -100,6 +102,25 @@ def read_owned(metadata: bytes) -> set[tuple[str, int]] | None:
     return {(each.topic, partition) for each in owned for partition in each.partitions}
 
 
+def with_owned(metadata: bytes, assignment: bytes, generation: int) -> bytes:
+    """Return the subscription of a consumer as it would send it while it holds the partitions of
+    this assignment since this generation. Version 0 has no such fields, and stays as it is, as does
+    what is no subscription. Never raises.
+    """
+    try:
+        subscription = decode_subscription(metadata)
+        assigned = decode_assignment(assignment).assigned_partitions
+    except DecodeError:
+        return metadata
+    if subscription.version == 0:
+        return metadata
+    subscription.version = min(subscription.version, NEWEST_VERSION)
+    subscription.owned_partitions = assigned
+    if subscription.version > 1:
+        subscription.generation_id = generation
+    return encoder(Subscription, subscription.version, Framing.BARE)(subscription)
+
+
 def read_assigned(data: bytes) -> dict[str, list[int]] | None:
     """Read the partitions of an assignment by topic; None if the bytes are none. Never raises.
 
@@ -126,6 +147,45 @@ def read_assigned(data: bytes) -> dict[str, list[int]] | None:
     except (struct_error, UnicodeDecodeError):
         return None
     return assigned
+
+
+def owned_of(metadata: bytes) -> set[tuple[str, int]]:
+    """Return the partitions that a consumer owns while it rejoins: none if its metadata does not
+    say, as consumers that own none need not. Never raises.
+    """
+    try:
+        owned = decode_subscription(metadata).owned_partitions
+    except DecodeError:
+        return set()
+    return {(each.topic, partition) for each in owned for partition in each.partitions}
+
+
+def assignment_of(places: Iterable[tuple[str, int]]) -> bytes:
+    """Encode an Assignment of version 0 with these partitions."""
+    topics: dict[str, list[int]] = {}
+    for topic, number in places:
+        topics.setdefault(topic, []).append(number)
+    assigned = [TopicPartition(topic=name, partitions=some) for name, some in topics.items()]
+    return encoder(Assignment, 0, Framing.BARE)(Assignment(assigned_partitions=assigned))
+
+
+def has_user_data(assignment: bytes, metadata: bytes) -> bool:
+    """Return whether an assignment has user data of its own, not only that of the member's own
+    subscription, which librdkafka sends back; True for bytes that are no assignment.
+    """
+    if not assignment:
+        return False
+    try:
+        user_data = decode_assignment(assignment).user_data
+        return bool(user_data) and user_data != decode_subscription(metadata).user_data
+    except DecodeError:
+        return True
+
+
+def count_assigned(data: bytes) -> int | None:
+    """Return the number of partitions of an assignment; None if the bytes are none."""
+    topics = read_assigned(data)
+    return None if topics is None else sum(map(len, topics.values()))
 
 
 def subscribed_topics(data: bytes) -> tuple[str, ...] | None:

@@ -141,7 +141,8 @@ TYPES: Final[Mapping[str, EventType]] = {
         | _TIMEOUTS,
     ),
     "member_replaced": EventType(
-        "A static member restarted and has a new member id (KIP-345).",
+        "A static member restarted and has a new member id (KIP-345), or a client took the place"
+        " of a lost member, whose partitions were reserved: `reserved_ms` (docs/policies.md).",
         _WHO
         | {
             "old_member": ("string", "Its member id before."),
@@ -166,8 +167,71 @@ TYPES: Final[Mapping[str, EventType]] = {
         "A member left, was removed, or never used the id that it had been given.",
         {"who": ("who", "The removed member; `cause` has who removed it.")} | _CAUSE | _RHYTHM,
     ),
+    "seat_reserved": EventType(
+        "A member was lost, or left, and its partitions are reserved for its return"
+        " (docs/policies.md): no rebalance.",
+        {"who": ("who", "The lost member.")}
+        | _CAUSE
+        | {
+            "partitions": (f"{_PARTITIONS} or null", "What it holds; null if that is not read."),
+            "reserved_ms": ("int", "For how long; less if another member was lost before."),
+        }
+        | _RHYTHM,
+    ),
+    "rebalance_deferred": EventType(
+        "A newcomer was let in without partitions, and without a rebalance (docs/policies.md).",
+        {"who": ("who", "The newcomer.")}
+        | _CAUSE
+        | {
+            "policy": ("string", "The config of the group that says so."),
+            "for_ms": (
+                "int or null",
+                "Until the rebalance, unless more newcomers come; null if the member stands by.",
+            ),
+        },
+    ),
+    "standby_activated": EventType(
+        "A standby got the partitions of a member that was removed, without a rebalance"
+        " (docs/policies.md).",
+        {
+            "who": ("who", "The standby."),
+            "old_member": ("string", "Member id of the one that was removed."),
+            "silent_ms": ("int", "How long nothing had come from that one."),
+            "partitions": (f"{_PARTITIONS} or null", "What it got; null if that is not read."),
+        }
+        | _CAUSE,
+    ),
+    "assignment_changed": EventType(
+        "The server moved partitions between members, without a rebalance (docs/policies.md).",
+        {
+            "assignment": (
+                "list",
+                (
+                    "The members that have others than before: `member`, `instance`, and all their"
+                    " `partitions` (map of topic to list of int)."
+                ),
+            )
+        },
+    ),
+    "policy_refused": EventType(
+        "Policies of the group do nothing: its assignor keeps data of its own in assignments, or"
+        " its members are no consumers (docs/policies.md).",
+        {
+            "policies": ("list of string", "Names of the configs."),
+            "protocol": ("string or null", "The elected protocol."),
+        },
+    ),
+    "configs_changed": EventType(
+        "Configs of the group were changed.",
+        _SENDER
+        | {
+            "before": ("object", "The configs that were set, by name."),
+            "after": ("object", "The configs that are set, by name."),
+        },
+    ),
     "requests_refused": EventType(
-        "Stale requests were refused; at most one event per sender, API and error in ten seconds.",
+        "Stale requests were refused, or JoinGroups for which the group has no room; at most one "
+        "event per sender, API and error in ten seconds.",
         _SENDER
         | {
             "api": ("string", "The refused requests."),

@@ -162,8 +162,47 @@ CODES: Final[Mapping[str, Word]] = {
         family="F",
         briefly="forced a rebalance",
     ),
-    "policy": Word(
-        "A policy of the group held or ended the join phase. Reserved: nothing does so yet.",
+    "seat_expired": Word(
+        "A member was lost, its partitions were reserved, and nobody came back for them in time.",
+        "Nothing is wrong if the member ended for good: its partitions stood still for"
+        " `classic.scheduled.rebalance.max.delay.ms` of the group, which a shorter one saves.",
+        family="E",
+        briefly="did not come back while its partitions were reserved",
+    ),
+    "seat_revoked": Word(
+        "The leader's plan took partitions from a lost member and gave them to nobody yet: the"
+        " second rebalance of an incremental assignor (KIP-429), which a lost member cannot ask"
+        " for.",
+        "Nothing is wrong: only partitions that move stand still; no setting avoids it.",
+        family="T",
+    ),
+    "window_over": Word(
+        "Newcomers waited without partitions for others, and get some now.",
+        "Nothing is wrong: they share one rebalance, as `classic.scale.up.window.ms` or"
+        " `classic.rebalance.min.interval.ms` of the group says.",
+        family="J",
+    ),
+    "expected_complete": Word(
+        "All members that were expected (`classic.expected.instance.ids` of the group) have come,"
+        " and get partitions.",
+        "Nothing is wrong: they share one rebalance; no setting avoids it.",
+        family="J",
+    ),
+    "expected_missing": Word(
+        "Not all members that were expected (`classic.expected.instance.ids` of the group) have"
+        " come within `classic.expected.max.wait.ms`; the others get partitions.",
+        "Start those that are missing, or remove their ids from `classic.expected.instance.ids`.",
+        family="J",
+    ),
+    "topics_changed": Word(
+        "A topic of the group has more or fewer partitions than before, which the coordinator"
+        " noticed (`classic.metadata.watch` of the group).",
+        "Nothing is wrong; no setting avoids it.",
+        family="T",
+    ),
+    "policy_changed": Word(
+        "More or fewer members get partitions than before: `classic.target.group.size` of the group"
+        " was changed.",
         "Nothing is wrong; no setting avoids it.",
         family="F",
     ),
@@ -299,6 +338,18 @@ EVIDENCE: Final[Mapping[str, str]] = {
     " long before nobody answered is not known",
     "stalled_ms": "how long the coordinator stood still",
     "stall_ended_ms": "how long before that was over; 0 while it lasts",
+    "reserved_ms": "how long the partitions of a lost member had been reserved; 0 if its process"
+    " was back before the loss was noticed",
+    "lost_by": "code of the cause by which the member was lost",
+    "partitions": "how many partitions were reserved",
+    "topic": "the topic whose number of partitions has changed",
+    "partitions_before": "how many partitions it had",
+    "partitions_now": "how many it has",
+    "newcomers": "how many newcomers waited",
+    "missing": "instance ids that were expected and have not come, the first 20",
+    "count": "how many have not come",
+    "active": "how many members had partitions",
+    "wanted": "how many shall have some",
     "limit": "the limit that was met",
     "injected": "true if a test's fault or time control did it",
 }

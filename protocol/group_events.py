@@ -63,6 +63,13 @@ class CauseCode(StrEnum):
     GROUP_SHRUNK = "group_shrunk"
     ASSIGNMENT_LOST = "assignment_lost"
     OPERATOR = "operator"
+    SEAT_EXPIRED = "seat_expired"
+    SEAT_REVOKED = "seat_revoked"
+    WINDOW_OVER = "window_over"
+    EXPECTED_COMPLETE = "expected_complete"
+    EXPECTED_MISSING = "expected_missing"
+    TOPICS_CHANGED = "topics_changed"
+    POLICY_CHANGED = "policy_changed"
 
 
 ENVELOPE: Final[Mapping[str, tuple[str, str]]] = {

@@ -205,7 +205,7 @@ def _with_layout(cls: type[T], layout: Layout) -> type[T]:
         "__layout__": layout,
         "__init__": _first_init,
         "__eq__": _equal,
-        "__repr__": _represent,
+        "__repr__": namespace.get("__repr__", _represent),  # messages with secrets have their own
         "__hash__": None,
     }
     # Slots cannot be added to an existing class: a new one replaces it.

@@ -18,7 +18,7 @@ class Fixed(NamedTuple):
     name: str
     code: str
     size: int
-    default: int | bool | bytes
+    default: float | bool | bytes
 
 
 class Sized(NamedTuple):
@@ -68,6 +68,7 @@ Int16: TypeAlias = Annotated[int, Fixed("int16", "h", 2, 0)]
 UInt16: TypeAlias = Annotated[int, Fixed("uint16", "H", 2, 0)]
 Int32: TypeAlias = Annotated[int, Fixed("int32", "i", 4, 0)]
 Int64: TypeAlias = Annotated[int, Fixed("int64", "q", 8, 0)]
+Float64: TypeAlias = Annotated[float, Fixed("float64", "d", 8, 0.0)]
 Uuid: TypeAlias = Annotated[bytes, Fixed("uuid", "16s", 16, bytes(16))]
 
 String: TypeAlias = Annotated[str, Sized("string", "h", 2, True, False)]

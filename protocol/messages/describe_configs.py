@@ -48,6 +48,7 @@ class ConfigKind(IntEnum):
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    PASSWORD = 9
 
 
 @struct

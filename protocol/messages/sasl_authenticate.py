@@ -12,6 +12,9 @@ class SaslAuthenticateRequest:
     auth_bytes: Bytes = b""
     """Bytes of the mechanism, which may hold a password."""
 
+    def __repr__(self) -> str:
+        return "SaslAuthenticateRequest()"
+
 
 @response_to(SaslAuthenticateRequest)
 class SaslAuthenticateResponse:

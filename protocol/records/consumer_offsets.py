@@ -3,8 +3,8 @@
 A key is an int16 type and its fields, a value an int16 version and its fields; a null value is a
 tombstone. Kafka up to 4.0 writes values up to version 3, 4.1 writes offset values in version 4.
 Versions above 4 are read as 4, as Kafka does (KIP-915). Records of other group types are
-recognized, not read. Key type 1000 is Groupkeeper's own: Kafka keeps configs of groups in its
-metadata log, and skips records of types that it does not know.
+recognized, not read. Key types 1000 and 1001 are Groupkeeper's own: Kafka keeps configs of groups
+in its metadata log, has no seats, and skips records of types that it does not know.
 
 Source: Kafka 4.1, `GroupCoordinatorRecordSerde`, `OffsetCommitKey.json`, `OffsetCommitValue.json`,
 `GroupMetadataKey.json`, `GroupMetadataValue.json`.
@@ -23,6 +23,8 @@ from groupkeeper.protocol.types import Array, Bytes, Int32, Int64, NullableStrin
 NEWEST_VALUE_VERSION = 4
 GROUP_CONFIGS_TYPE = 1000
 """Key type of a group's configs."""
+GROUP_SEAT_TYPE = 1001
+"""Key type of the seat of a lost member."""
 
 _INT16_BYTES = 2
 _read_int16 = Struct(">h").unpack_from
@@ -52,13 +54,22 @@ class GroupConfigsKey:
     group: String = ""
 
 
+@message(versions=(1001, 1001))
+class GroupSeatKey:
+    """Key type 1001: the seat of a member of the group's last record."""
+
+    group: String = ""
+    member: String = ""
+    """Id of the member; a seat of an id that the group's record does not have is none."""
+
+
 class UnknownKey(NamedTuple):
     """A key of another type: of consumer, share or streams groups, or of a newer Kafka."""
 
     key_type: int
 
 
-Key: TypeAlias = OffsetCommitKey | GroupMetadataKey | GroupConfigsKey
+Key: TypeAlias = OffsetCommitKey | GroupMetadataKey | GroupConfigsKey | GroupSeatKey
 
 
 @message(versions=(0, 4), flexible=4)
@@ -143,23 +154,34 @@ class GroupConfigsValue:
     """The configs, by name."""
 
 
+@message(versions=(0, 0), flexible=0)
+class GroupSeatValue:
+    """The seat of a lost member, whose partitions are reserved."""
+
+    since: Int64 = 0
+    """Epoch milliseconds since which the member is lost."""
+    code: String = ""
+    """Why it is lost: a code of causes, such as `session_expired`."""
+
+
 _KEY_TYPES: dict[type, int] = {
     OffsetCommitKey: 1,
     GroupMetadataKey: 2,
     GroupConfigsKey: GROUP_CONFIGS_TYPE,
+    GroupSeatKey: GROUP_SEAT_TYPE,
 }
 
 
 def encode_key(key: Key) -> bytes:
-    """Encode a key, with type 1, 2 or 1000."""
+    """Encode a key, with type 1, 2, 1000 or 1001."""
     cls: type = type(key)
     return encoder(cls, _KEY_TYPES[cls], Framing.VERSIONED)(key)
 
 
 def encode_value(
-    value: OffsetCommitValue | GroupMetadataValue | GroupConfigsValue, version: int
+    value: OffsetCommitValue | GroupMetadataValue | GroupConfigsValue | GroupSeatValue, version: int
 ) -> bytes:
-    """Encode a value, in a version from 0 to 4; configs have only version 0."""
+    """Encode a value, in a version from 0 to 4; configs and seats have only version 0."""
     cls: type = type(value)
     return encoder(cls, version, Framing.VERSIONED)(value)
 
@@ -194,6 +216,8 @@ def decode_key(data: bytes) -> Key | UnknownKey:
             key = decoder(GroupMetadataKey, key_type)(data, _INT16_BYTES, len(data))
         case 1000:  # GROUP_CONFIGS_TYPE
             key = decoder(GroupConfigsKey, key_type)(data, _INT16_BYTES, len(data))
+        case 1001:  # GROUP_SEAT_TYPE
+            key = decoder(GroupSeatKey, key_type)(data, _INT16_BYTES, len(data))
         case _:
             return UnknownKey(key_type)
     return key
@@ -226,6 +250,13 @@ def decode_configs_value(data: bytes) -> GroupConfigsValue:
     """
     _layout_version(_leading_int16(data))
     value: GroupConfigsValue = decoder(GroupConfigsValue, 0)(data, _INT16_BYTES, len(data))
+    return value
+
+
+def decode_seat_value(data: bytes) -> GroupSeatValue:
+    """Decode the value for a GroupSeatKey, as `decode_configs_value` does."""
+    _layout_version(_leading_int16(data))
+    value: GroupSeatValue = decoder(GroupSeatValue, 0)(data, _INT16_BYTES, len(data))
     return value
 
 

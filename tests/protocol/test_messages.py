@@ -88,6 +88,8 @@ def expected_default(entry: dict[str, Any], field: Field) -> object:
             return given == "true"
         case Fixed(name="uuid"):
             return bytes(16)
+        case Fixed(name="float64"):
+            return float(given or 0)
         case Fixed():
             return int(str(given or 0), 0)
         case Sized(name="records"):
