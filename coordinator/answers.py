@@ -14,6 +14,7 @@ phase begins count as JoinGroups of that phase, and are answered with the next g
 from typing import Final
 
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.election import resubscribe
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.liveness import restart_session
 from groupkeeper.coordinator.member import Member
@@ -21,7 +22,7 @@ from groupkeeper.coordinator.replies import answer_sync, join_reply, sync_reply
 from groupkeeper.coordinator.soft_state import AnswerKind, PendingAnswers
 from groupkeeper.coordinator.step import Step
 from groupkeeper.coordinator.subscription import SubscribedTopics
-from groupkeeper.protocol.embedded import CONSUMER
+from groupkeeper.protocol.embedded import CONSUMER, owned_of
 from groupkeeper.protocol.errors import ErrorCode
 
 PIECE_MEMBERS: Final = 100
@@ -87,7 +88,7 @@ def go_on_answering(group: Group, step: Step) -> bool:
     if answers.kind is AnswerKind.JOINED:
         group.subscription = answers.topics.all() if answers.topics else None
     elif answers.kind is AnswerKind.WITHDRAWN and group.subscription is None:
-        group.resubscribe()  # the unfinished answers to JoinGroup read only a part
+        resubscribe(group)  # the unfinished answers to JoinGroup read only a part
     return True
 
 
@@ -98,14 +99,18 @@ def drop_answers(group: Group, step: Step) -> None:
 
 
 def _joined(group: Group, member: Member, answers: PendingAnswers, step: Step) -> None:
+    if answers.topics is not None:
+        answers.topics.add(member.metadata(group.protocol_name))
+    if group.seats and member.member_id in group.seats:
+        return
     waited = member.awaiting_join is not None
     if waited:
         reply = join_reply(group, member, member.join_version)
         step.reply(group.unpark_join(member), reply)
+        if group.standbys and member.member_id in group.standbys and group.rebalance is not None:
+            group.rebalance.withheld |= owned_of(member.metadata(group.protocol_name))
     _is_decided(group, member, step)
     restart_session(group, member, step, waited)
-    if answers.topics is not None:
-        answers.topics.add(member.metadata(group.protocol_name))
 
 
 def _is_decided(group: Group, member: Member, step: Step) -> None:

@@ -1,6 +1,6 @@
 """The other end of a request: the client that sent it, and the place where its answer goes.
 
-Not a connection and not a principal: access is decided before the core is asked.
+Not a connection: access is decided before the core is asked, which knows the principal by name.
 """
 
 from dataclasses import dataclass, field
@@ -39,11 +39,13 @@ class Peer:
     listener: str = field(default="PLAINTEXT", compare=False)
     """Name of the listener of the connection; answers contain that listener's address."""
     link: Link = field(default_factory=Link, repr=False, compare=False)
+    principal: str = ""
+    """Who has logged in, such as `User:alice`; empty without a login. No decision depends on it."""
 
     def named(self, client_id: str) -> "Peer":
         """Copy with another client id: `dataclasses.replace` takes five times as long."""
         software = self.software_name, self.software_version
-        return Peer(client_id, self.host, *software, self.listener, self.link)
+        return Peer(client_id, self.host, *software, self.listener, self.link, self.principal)
 
 
 @dataclass(slots=True)

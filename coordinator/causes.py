@@ -25,6 +25,8 @@ class Who:
     api_version: int | None = None
     software_name: str = ""
     software_version: str = ""
+    principal: str = ""
+    """Who has logged in, such as `User:alice`; empty without a login."""
 
     @classmethod
     def calling(cls, caller: Caller, member: str, instance: str | None = None) -> "Who":
@@ -38,6 +40,7 @@ class Who:
             caller.api_version,
             peer.software_name,
             peer.software_version,
+            peer.principal,
         )
 
 

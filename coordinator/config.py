@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from groupkeeper.coordinator.policy import OFF, Policy
+
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """How long a member may wait for its first join phase to end. Fixed in Kafka, too (KAFKA-7610)."""
 
@@ -34,6 +36,8 @@ class GroupConfig:
     message_max_bytes: int = 1_048_588
     max_groups: int = 1_000_000
     """The most groups of one partition; more are refused."""
+    policy: Policy = OFF
+    """Of groups whose own configs do not say otherwise."""
 
     @property
     def max_metadata_bytes(self) -> int:

@@ -34,6 +34,10 @@ class TimerKind(StrEnum):
     OFFSET_EXPIRY = "offset_expiry"
     GROUP_DELETION = "group_deletion"
     NEXT_PIECE = "next_piece"
+    SEATS = "seats"
+    WINDOW = "window"
+    ASKED = "asked"
+    STEP = "step"
 
     __hash__ = str.__hash__  # that of Enum is Python code, and every heartbeat hashes its timer
 

@@ -141,7 +141,9 @@ class MemberRejoined(Fact):
 
 @dataclass(slots=True)
 class MemberReplaced(Fact):
-    """A static member came back under a new member id (KIP-345)."""
+    """A static member came back under a new member id (KIP-345), or a client took the seat of a
+    lost member, whose partitions were reserved.
+    """
 
     who: Who
     old_member: str
@@ -182,6 +184,65 @@ class MemberRemoved(Fact):
 
 
 @dataclass(slots=True)
+class SeatReserved(Fact):
+    """A member was lost, or left, and its seat is kept, with its partitions."""
+
+    who: Who
+    cause: Cause
+    """Why the member would have been removed."""
+    assignment: bytes
+    until_ms: int
+    """How long the seats of the group last, in ms from now."""
+    rhythm: tuple[int, int] | None = None
+    """As in `MemberRemoved`."""
+
+
+@dataclass(slots=True)
+class RebalanceDeferred(Fact):
+    """A newcomer was let in without partitions and without a rebalance."""
+
+    who: Who
+    cause: Cause
+    """Of the rebalance that would have started."""
+    policy: str
+    """Name of the config that says so."""
+    for_ms: int | None
+    """Until the rebalance starts unless more newcomers come; None if it stands by."""
+
+
+@dataclass(slots=True)
+class AssignmentChanged(Fact):
+    """The server gave partitions to members of a Stable group, or took some: no rebalance."""
+
+    assignments: Sequence[tuple[str, str | None, bytes]]
+    """As in `RebalanceCompleted`, of the members whose assignment has changed."""
+
+
+@dataclass(slots=True)
+class PolicyRefused(Fact):
+    """Policies of the group do nothing, as its assignor keeps data of its own in assignments, or
+    the group is none of consumers.
+    """
+
+    policies: Sequence[str]
+    """Names of the configs."""
+    protocol: str | None
+
+
+@dataclass(slots=True)
+class StandbyActivated(Fact):
+    """A standby got the partitions of a member that was removed, without a rebalance."""
+
+    who: Who
+    old_member: str
+    cause: Cause
+    """Of the removal."""
+    assignment: bytes
+    silent_ms: int
+    """How long nothing had come from the removed member."""
+
+
+@dataclass(slots=True)
 class PendingMemberDropped(Fact):
     """A member id was handed out (KIP-394), not used in time, and dropped."""
 
@@ -202,7 +263,9 @@ class MembersNotBack(Fact):
 
 @dataclass(slots=True)
 class RequestRefused(Fact):
-    """A stale request was refused, with another error than FENCED_INSTANCE_ID."""
+    """A stale request, or a JoinGroup for which the group has no room, was refused, with another
+    error than FENCED_INSTANCE_ID.
+    """
 
     who: Who
     api: str
@@ -259,6 +322,15 @@ class GroupDeleted(Fact):
     """`request` (DeleteGroups), `expired` (its last offset), or `unused` (it had no offsets)."""
     who: Who | None
     """The sender of DeleteGroups."""
+
+
+@dataclass(slots=True)
+class ConfigsChanged(Fact):
+    """Configs of a group that exists were changed."""
+
+    who: Who
+    before: Mapping[str, str]
+    after: Mapping[str, str]
 
 
 @dataclass(slots=True)

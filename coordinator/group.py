@@ -27,29 +27,37 @@ rebalance, as `coordinator.rebalance` says.
 *Hard* state is in the log: generation, protocol, leader, members with their metadata and
 assignments, and offsets. Everything else here is *soft* and lost at a failover.
 
-Not here: requests, replies, time. This module holds the data and the arithmetic on it.
-
 Source: `ClassicGroup`, `ClassicGroupMember`, `ClassicGroupState`.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.likely import Recent
-from groupkeeper.coordinator.member import Member, PendingMember, Protocols, most_wanted
+from groupkeeper.coordinator.member import Member, PendingMember, Protocols
 from groupkeeper.coordinator.member_bytes import COPIES, MemberBytes, bytes_of
-from groupkeeper.coordinator.soft_state import Outsider, PendingAnswers, Rebalance, Returning
-from groupkeeper.coordinator.subscription import topics_of_all
-from groupkeeper.protocol.embedded import CONSUMER
+from groupkeeper.coordinator.policy import Policy
+from groupkeeper.coordinator.soft_state import (
+    AskState,
+    Clients,
+    Moves,
+    Outsider,
+    PendingAnswers,
+    Rebalance,
+    Returning,
+    ScaleWindow,
+    Seat,
+    added,
+)
 
-NO_TOPICS: frozenset[str] = frozenset()
-
-MAX_GENERATION = 2**31 - 1
-"""The largest generation that requests and records can carry."""
+NO_SEATS: Final[dict[str, Seat]] = {}
+NO_STANDBYS: Final[dict[str, None]] = {}
+NO_ASKED: Final[dict[str, AskState]] = {}
+"""Of groups without any, which are nearly all: stay empty."""
 
 
 class GroupState(StrEnum):
@@ -92,10 +100,25 @@ class Group:
     """Empty for a group that never had members."""
     protocol_name: str | None = None
     _leader: str | None = None
-    """See `leader_id`."""
     members: dict[str, Member] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     pending: dict[str, PendingMember] = field(default_factory=dict)
+    seats: dict[str, Seat] = field(default_factory=lambda: NO_SEATS)
+    """Members that are lost, the first one lost first: see `coordinator.seats`."""
+    freed_seats: dict[str, None] = field(default_factory=lambda: NO_STANDBYS)
+    """Seats whose records are deleted with the group's next one: see `write_group`."""
+    policy: Policy | None = None
+    """None: the group is handled as Kafka does."""
+    standbys: dict[str, None] = field(default_factory=lambda: NO_STANDBYS)
+    """Members that get no partitions, the one that waits longest first: `coordinator.standby`."""
+    asked: dict[str, AskState] = field(default_factory=lambda: NO_ASKED)
+    """Members that are to rejoin without a rebalance: see `coordinator.scaling`."""
+    has_user_data: bool = False
+    """An assignment of the last plan has user data of its assignor."""
+    moves: Moves | None = None
+    window: ScaleWindow | None = None
+    clients: Clients | None = None
+    """The dynamic members by client, while a policy needs them."""
     member_records: dict[str, bytes] = field(default_factory=dict)
     """Parts of the group's last record by member id, while Stable. Empty after a load without
     static members."""
@@ -106,7 +129,6 @@ class Group:
     named_bytes: int = 0
     """Size of the names and assignments of all members: see `Member.named_bytes`."""
     member_bytes: MemberBytes = field(default_factory=MemberBytes)
-    """Count of the whole partition."""
     pending_sync: dict[str, None] = field(default_factory=dict)
     """Members of this generation that have not sent SyncGroup yet (KAFKA-12890)."""
     subscription: frozenset[str] | None = None
@@ -117,9 +139,11 @@ class Group:
     answers: PendingAnswers | None = None
     """Answers of a phase that is over, until all are given: see `coordinator.answers`."""
     round: int = 0
-    """Number of rebalances since the group was created or loaded."""
+    """Number of rebalances since the creation or the load."""
     old_plan: dict[str, bytes] | None = None
     """Assignments of the last plan that were withdrawn from members; until the next plan."""
+    planned_generation: int = -1
+    """Generation of the last plan."""
     returning: Returning | None = None
     """Members of a loaded group that have not sent a request yet; None when there are none."""
     recent: Recent | None = None
@@ -141,7 +165,6 @@ class Group:
         return self.is_stored or self.generation > 0 or self.state is not GroupState.EMPTY
 
     def become(self, state: GroupState, wall_ms: int) -> None:
-        """Move along `TRANSITIONS`; anything else is a bug."""
         assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
         assert state is not GroupState.EMPTY or not self.members
         self.state = state
@@ -149,6 +172,7 @@ class Group:
         self.member_records = {}
         if state is GroupState.EMPTY:  # a dict never shrinks: a KiB less for an empty group
             self.members, self.instances, self.support, self._timeouts = {}, {}, {}, {}
+            self.seats, self.standbys, self.asked = NO_SEATS, NO_STANDBYS, NO_ASKED
         self.changes += 1
 
     @property
@@ -175,22 +199,18 @@ class Group:
 
     @property
     def all_joined(self) -> bool:
-        """Whether all members and pending ids have joined."""
-        return self.joined_count == len(self.members) and not self.pending
+        """Whether all members and pending ids have joined; a seat counts as joined."""
+        return self.joined_count + len(self.seats) == len(self.members) and not self.pending
+
+    @property
+    def is_deserted(self) -> bool:
+        """Whether only seats of lost members are left."""
+        return 0 < len(self.seats) == len(self.members)
 
     @property
     def rebalance_timeout_ms(self) -> int:
         """The longest rebalance timeout of the members, never negative."""
         return max(self._timeouts, default=0)
-
-    def begin_generation(self) -> None:
-        """Raise the generation, with Java's overflow: 2^31-1 is followed by -2^31.
-
-        Source: `ClassicGroup.initNextGeneration`.
-        """
-        self.generation += 1
-        if self.generation > MAX_GENERATION:
-            self.generation = -MAX_GENERATION - 1
 
     # -- members -------------------------------------------------------------------------------
 
@@ -205,6 +225,8 @@ class Group:
         self._count_timeout(member.rebalance_timeout_ms, +1)
         self.member_bytes.add(member.size)
         self.named_bytes += member.named_bytes
+        if self.clients is not None:
+            self.clients.add(member)
         self.changes += 1
 
     def remove(self, member: Member) -> None:
@@ -216,6 +238,9 @@ class Group:
         if member.instance_id is not None:
             del self.instances[member.instance_id]
         self.pending_sync.pop(member.member_id, None)
+        self._free(member.member_id)
+        if self.clients is not None:
+            self.clients.remove(member)
         if self._leader == member.member_id:
             self._leader = None
         self._count(member.protocols, -1)
@@ -224,17 +249,37 @@ class Group:
         self.named_bytes -= member.named_bytes
         self.changes += 1
 
-    def rename(self, member: Member, new_id: str) -> None:
-        """Change the id of a static member that came back (KIP-345)."""
-        assert member.instance_id is not None
-        old_id = member.member_id
+    def _free(self, member_id: str) -> None:
+        if member_id in self.seats:
+            self.freed_seats = added(self.freed_seats, member_id, None)
+        for some in (self.seats, self.standbys, self.asked):
+            if some:
+                some.pop(member_id, None)
+        if self.moves is not None:
+            self.moves.releasing.pop(member_id, None)
+
+    def rename(self, member: Member, new_id: str, client: tuple[str, str] | None = None) -> None:
+        """Change the id of a static member that came back (KIP-345), or give the place of a dynamic
+        one, with its partitions, to another `client`: id and host.
+        """
+        old_id, old_size = member.member_id, member.named_bytes
         led = self.leader_id == old_id
         del self.members[old_id]
-        self.member_bytes.add(len(new_id) - len(old_id))
-        self.named_bytes += len(new_id) - len(old_id)
+        if old_id in self.standbys:  # it stays what it is, in its place
+            self.standbys = {new_id if e == old_id else e: None for e in self.standbys}
+        self._free(old_id)
+        if self.clients is not None:
+            self.clients.remove(member)
         member.member_id = new_id
+        if client is not None:
+            member.client_id, member.client_host = client
+        if self.clients is not None:
+            self.clients.add(member)
+        self.member_bytes.add(member.named_bytes - old_size)
+        self.named_bytes += member.named_bytes - old_size
         self.members[new_id] = member
-        self.instances[member.instance_id] = new_id
+        if member.instance_id is not None:
+            self.instances[member.instance_id] = new_id
         self._forget_arrival(old_id)
         if self.old_plan and old_id in self.old_plan:
             self.old_plan[new_id] = self.old_plan.pop(old_id)
@@ -271,6 +316,13 @@ class Group:
             member.assignment = share
         self.member_bytes.add(growth)
         self.named_bytes += growth // COPIES
+
+    def assign(self, member: Member, share: bytes) -> None:
+        """Set the assignment of one member."""
+        growth = len(share) - len(member.assignment)
+        member.assignment = share
+        self.member_bytes.add(COPIES * growth)
+        self.named_bytes += growth
 
     def withdraw(self, member: Member) -> None:
         """Clear the member's assignment, and keep it in `old_plan`."""
@@ -342,55 +394,6 @@ class Group:
         self._timeouts[timeout_ms] = count = self._timeouts.get(timeout_ms, 0) + by
         if not count:
             del self._timeouts[timeout_ms]
-
-    def accepts(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member with these protocols may join. The protocols that it offered before
-        count, too.
-
-        Source: `ClassicGroup.supportsProtocols`.
-        """
-        if self.state is GroupState.EMPTY:
-            return bool(protocol_type) and bool(protocols)
-        all_members = len(self.members)
-        return protocol_type == self.protocol_type and any(
-            self.support.get(p.name, 0) == all_members for p in protocols
-        )
-
-    def elect(self) -> str:
-        """Return the protocol with most first choices among the protocols that all members support.
-
-        Kafka leaves a tie to chance; here the first choice of the earliest member wins.
-
-        Source: `ClassicGroup.selectProtocol`.
-        """
-        return self._elected(self.support, (m.protocols for m in self.members.values()))
-
-    def would_elect(self, member: Member, protocols: Protocols) -> str:
-        """Return the protocol that `elect` would choose if the member offered this list."""
-        if protocols == member.protocols:  # nearly always
-            return self.elect()
-        support = Counter(self.support)
-        support.subtract(protocol.name for protocol in member.protocols)
-        support.update(protocol.name for protocol in protocols)
-        others = self.members.values()
-        return self._elected(support, (protocols if m is member else m.protocols for m in others))
-
-    def _elected(self, support: Mapping[str, int], ballots: Iterable[Protocols]) -> str:
-        all_members = len(self.members)
-        return most_wanted({n for n, count in support.items() if count == all_members}, ballots)
-
-    def resubscribe(self) -> None:
-        """Read the members' topics from their metadata; see `topics_of_all`."""
-        self.subscription = None
-        if self.protocol_type != CONSUMER:
-            return
-        if not self.members:
-            self.subscription = NO_TOPICS
-            return
-        if self.protocol_name is None:
-            return
-        metadata = (member.metadata(self.protocol_name) for member in self.members.values())
-        self.subscription = topics_of_all(metadata)
 
     def subscribes(self, topic: str) -> bool:
         """Whether a member subscribes to the topic; True when the subscriptions are unknown."""

@@ -13,8 +13,10 @@ from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.facts import GroupCreated, LimitReached
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member_bytes import MemberBytes
+from groupkeeper.coordinator.policy import OFF, Policy, policy_of
 from groupkeeper.coordinator.rebalance import drop_pending
 from groupkeeper.coordinator.replies import note_limit
+from groupkeeper.coordinator.soft_state import Clients
 from groupkeeper.coordinator.step import Step
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsResponse
 
@@ -54,8 +56,10 @@ class Deletion:
 class Groups(dict[str, Group]):
     """Group id to group. Any other group does not exist (`Dead` in DescribeGroups)."""
 
-    def __init__(self, member_bytes: MemberBytes | None = None) -> None:
+    def __init__(self, member_bytes: MemberBytes | None = None, policy: Policy = OFF) -> None:
+        """`policy`: the broker's, for groups whose configs do not say otherwise."""
         super().__init__()
+        self.policy = policy
         self.member_bytes = member_bytes or MemberBytes()
         self.expiry_check = ExpiryCheck()
         self.configs: dict[str, dict[str, str]] = {}
@@ -84,12 +88,22 @@ class Groups(dict[str, Group]):
         nothing noted: it is soft state, and a client may make any number of groups.
         """
         group = self[group_id] = Group(group_id, step.wall)
+        self.set_policy(group)
         size = len(group_id.encode("utf-8", "surrogatepass")) + UNUSED_GROUP_BYTES
         self._unused[group_id] = size
         self._unused_bytes += size
         while self._unused_bytes > MAX_UNUSED_BYTES:
             self._drop(self[next(iter(self._unused))], who, step)
         return group
+
+    def set_policy(self, group: Group) -> None:
+        """Give the group the policy that its configs and the broker's say."""
+        configs = self.configs.get(group.group_id)
+        if configs is None and not self.policy.is_on:  # nearly always
+            group.policy = group.clients = None
+            return
+        group.policy = policy_of(configs or {}, self.policy)
+        group.clients = None if group.policy is None else Clients(group.members.values())
 
     def count_used(self, group_id: str) -> None:
         """Stop counting the group as unused, if it was: it is used now, or gone."""

@@ -15,7 +15,9 @@ from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.liveness import heard
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.replies import check_member, refused
+from groupkeeper.coordinator.soft_state import AskState
 from groupkeeper.coordinator.step import Step
+from groupkeeper.coordinator.steps import is_releasing, is_settled
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
@@ -33,9 +35,20 @@ def heartbeat(
             member.gap_ms = max(member.gap_ms, step.now - member.beat_ms)
             member.beat_ms = step.now
         heard(group, member, caller.peer, step)
-        if group.state is GroupState.PREPARING_REBALANCE:
+        is_asked = group.asked and _is_asked(group, member, step)
+        if is_asked or group.state is GroupState.PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS
     step.reply(reply_to, HeartbeatResponse(error_code=error))
+
+
+def _is_asked(group: Group, member: Member, step: Step) -> bool:
+    """Return whether the member has to rejoin to get other partitions (`coordinator.scaling`)."""
+    state = group.asked.get(member.member_id)
+    if state is AskState.SYNCED and not is_releasing(group, member):  # at rest again
+        del group.asked[member.member_id]
+        group.changes += 1
+        is_settled(group, step)
+    return state is AskState.ASKED
 
 
 def _check(group: Group | None, request: HeartbeatRequest, caller: Caller, step: Step) -> ErrorCode:
@@ -69,6 +82,8 @@ def steady_beat(groups: Groups, request: HeartbeatRequest) -> Beat | None:
     if member is None or request.generation_id != group.generation:
         return None
     # While a request of it waits, its session timer may have expired without effect.
+    if member.member_id in group.asked:
+        return None
     if member.waits or request.group_instance_id not in (None, member.instance_id):
         return None
     timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)

@@ -22,6 +22,7 @@ from groupkeeper.coordinator.config import (
     GroupConfig,
 )
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.election import accepts
 from groupkeeper.coordinator.facts import (
     LimitName,
     MemberJoined,
@@ -30,11 +31,12 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups, note_created, note_group_refused
-from groupkeeper.coordinator.join_call import JoinCall, differences, park
+from groupkeeper.coordinator.join_call import JoinCall, differences, new_member, park
 from groupkeeper.coordinator.likely import COORDINATOR_STALLED
 from groupkeeper.coordinator.liveness import contacted
 from groupkeeper.coordinator.member import Member, PendingMember
 from groupkeeper.coordinator.member_bytes import MEMBER_BYTES, bytes_of
+from groupkeeper.coordinator.policy import REFUSE
 from groupkeeper.coordinator.prolong import give_up
 from groupkeeper.coordinator.rebalance import (
     add_cause,
@@ -47,7 +49,9 @@ from groupkeeper.coordinator.rebalance import (
 from groupkeeper.coordinator.records import empty_group_record
 from groupkeeper.coordinator.rejoin_cause import rejoin_cause
 from groupkeeper.coordinator.replies import check_member, join_reply, note_limit, refused
-from groupkeeper.coordinator.static_join import replace_static_member
+from groupkeeper.coordinator.scaling import admit, answer_asked, policy_for
+from groupkeeper.coordinator.seats import seat_for
+from groupkeeper.coordinator.static_join import replace, replace_static_member
 from groupkeeper.coordinator.step import Step, size_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import CauseCode
@@ -99,7 +103,8 @@ def join(
 
 def _join_group(group: Group, call: JoinCall, step: Step) -> None:
     member_id = call.request.member_id
-    if not _has_room(group, member_id, step.config.max_size):
+    is_refused = group.policy is not None and _is_refused(group, call)
+    if is_refused or not _has_room(group, call, step):
         _turn_away(group, call, step.config.max_size, step)
         return
     error, limit, most = _admission_error(group, call, step.config)
@@ -123,7 +128,7 @@ def _admission_error(
     request, total = call.request, group.member_bytes.total
     if len(request.protocols) > MAX_PROTOCOLS:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "max_protocols", MAX_PROTOCOLS
-    if not group.accepts(request.protocol_type, request.protocols):
+    if not accepts(group, request.protocol_type, request.protocols):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, None, 0
     member = _known(group, request)
     if _metadata_with(group, request, member) > (most := config.max_metadata_bytes):
@@ -171,30 +176,49 @@ def _metadata_with(group: Group, request: JoinGroupRequest, member: Member | Non
     return size
 
 
-def _has_room(group: Group, member_id: str, max_size: int) -> bool:
+def _has_room(group: Group, call: JoinCall, step: Step) -> bool:
     """Return whether the group has room (KIP-389). In a join phase, the first `max_size` members
-    that join have room, whether they are new or not.
+    that join have room, whether they are new or not. A seat is room for the client that takes it.
     """
-    if group.state is GroupState.EMPTY:
+    max_size, member_id = step.config.max_size, call.request.member_id
+    if len(group.members) < max_size or group.state is GroupState.EMPTY:
         return True
     member = group.members.get(member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
         waiting = member is not None and member.awaiting_join is not None
-        return waiting or group.joined_count < max_size
-    return member is not None or len(group.members) < max_size
+        has_room = waiting or group.joined_count + len(group.seats) < max_size
+    else:
+        has_room = member is not None
+    return has_room or (member is None and seat_for(group, call) is not None)
+
+
+def _is_refused(group: Group, call: JoinCall) -> bool:
+    """Return whether the policy refuses the sender as a newcomer that is not expected."""
+    policy, request = group.policy, call.request
+    if policy is None or policy.unexpected != REFUSE or not policy.expected:
+        return False
+    if policy_for(group, call) is None:
+        return False
+    return request.member_id not in group.members and (
+        request.group_instance_id not in policy.expected | group.instances.keys()
+    )
 
 
 def _turn_away(group: Group, call: JoinCall, max_size: int, step: Step) -> None:
-    """Refuse a JoinGroup of a full group, and remove its sender if it is a member or pending."""
-    member_id = call.request.member_id
+    """Refuse a JoinGroup of a full group, or of a newcomer that is not expected, and remove its
+    sender if it is a member or pending.
+    """
+    member_id, error = call.request.member_id, ErrorCode.GROUP_MAX_SIZE_REACHED
     if member_id in group.members:
         cause = call.cause(CauseCode.GROUP_SHRUNK, member_id)
         cause.evidence = {"limit": max_size}
         remove(group, group.members[member_id], cause, step)
         add_cause(group, cause, step)
-    elif member_id in group.pending:
+    else:
+        refused(group, call.request, "JoinGroup", error, call.caller, step)
+    if member_id in group.pending:
         drop_pending(group, member_id, step)
-    call.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, step)
+    call.refuse(error, step)
     complete_if_all_joined(group, step)
 
 
@@ -211,7 +235,7 @@ def _join_without_id(group: Group, call: JoinCall, step: Step) -> None:
         new_id = step.new_member_id(instance_id)
         cause = call.cause(CauseCode.STATIC_MEMBER_JOINED, new_id)
         cause.evidence = _how_long_a_restart_may_take(call.timeouts[0])
-        _add(group, call, new_id, cause, step)
+        _admit_or_add(group, call, new_id, cause, step)
         return
     new_id = step.new_member_id(caller.peer.client_id)
     if caller.api_version >= 4:  # KIP-394: hand out an id, with which the client joins
@@ -222,7 +246,23 @@ def _join_without_id(group: Group, call: JoinCall, step: Step) -> None:
         step.pending[timer] = None
         call.refuse(ErrorCode.MEMBER_ID_REQUIRED, step, new_id)
         return
-    _add(group, call, new_id, call.cause(CauseCode.MEMBER_JOINED, new_id), step)
+    _take_or_add(group, call, new_id, step)
+
+
+def _take_or_add(group: Group, call: JoinCall, member_id: str, step: Step) -> None:
+    """Give a dynamic newcomer the seat of a lost member that matches, or add it."""
+    lost = None if group.policy is None else seat_for(group, call)
+    if lost is None:
+        cause = call.cause(CauseCode.MEMBER_JOINED, member_id)
+        _admit_or_add(group, call, member_id, cause, step)
+    else:
+        replace(group, lost, member_id, call, step)
+
+
+def _admit_or_add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step) -> None:
+    """Let a newcomer in without partitions, if the group's policy says so, or add it."""
+    if group.policy is None or not admit(group, call, member_id, cause, step):
+        _add(group, call, member_id, cause, step)
 
 
 @lru_cache(maxsize=256)
@@ -239,23 +279,8 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
         group.protocol_type = intern(request.protocol_type)
     elif group.rebalance is not None and group.rebalance.initial_delay:
         group.rebalance.newcomers = True
-    for protocol in call.protocols:  # members and groups have these names in common
-        protocol.name = intern(protocol.name)
-    session_ms, rebalance_ms = call.timeouts
-    stalled = give_up(group, caller.peer, session_ms, step)
-    member = Member(
-        member_id=member_id,
-        instance_id=request.group_instance_id,
-        client_id=caller.peer.client_id,
-        client_host=caller.peer.host,
-        session_timeout_ms=session_ms,
-        rebalance_timeout_ms=rebalance_ms,
-        protocols=call.protocols,
-        is_new=True,
-        peer=caller.peer,
-        heard_ms=step.now,
-        beat_ms=step.now,
-    )
+    stalled = give_up(group, caller.peer, call.timeouts[0], step)
+    member = new_member(call, member_id, step)
     group.add(member)
     group.park_join(member, call.reply_to, caller.api_version, step.now)
     if stalled is not None:
@@ -282,8 +307,7 @@ def _join_with_id(group: Group, call: JoinCall, step: Step) -> None:
             call.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, step)
             return
         drop_pending(group, member_id, step)
-        cause = call.cause(CauseCode.MEMBER_JOINED, member_id)
-        _add(group, call, member_id, cause, step)
+        _take_or_add(group, call, member_id, step)
         return
     error = check_member(group, request, "JoinGroup", call.caller, step)
     if error:
@@ -300,6 +324,8 @@ def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
         differs = tuple(differences(member, call))
         step.note(MemberRejoined(*group.fact_head, member.who, differs, call.timeouts))
     leads = member.member_id == group.leader_id
+    if not preparing and group.policy is not None and answer_asked(group, member, call, step):
+        return
     if preparing:
         cause = rejoin_cause(group, member, call, step) if changed else None
         park(group, member, call, step)

@@ -1,6 +1,7 @@
 """A JoinGroup request with its caller and reply token, as `join` and `static_join` pass it on."""
 
 from dataclasses import dataclass
+from sys import intern
 
 from groupkeeper.coordinator.caller import Caller, ReplyTo
 from groupkeeper.coordinator.causes import Cause, Who
@@ -55,6 +56,26 @@ def _without_doubles(protocols: list[JoinGroupRequestProtocol]) -> list[JoinGrou
     if len(first) == len(protocols):
         return protocols
     return [p for p in protocols if first[p.name] is p]
+
+
+def new_member(call: JoinCall, member_id: str, step: Step) -> Member:
+    """Make a member from its first JoinGroup."""
+    for protocol in call.protocols:  # members and groups have these names in common
+        protocol.name = intern(protocol.name)
+    peer, (session_ms, rebalance_ms) = call.caller.peer, call.timeouts
+    return Member(
+        member_id=member_id,
+        instance_id=call.request.group_instance_id,
+        client_id=peer.client_id,
+        client_host=peer.host,
+        session_timeout_ms=session_ms,
+        rebalance_timeout_ms=rebalance_ms,
+        protocols=call.protocols,
+        is_new=True,
+        peer=peer,
+        heard_ms=step.now,
+        beat_ms=step.now,
+    )
 
 
 def park(group: Group, member: Member, call: JoinCall, step: Step) -> None:

@@ -1,7 +1,8 @@
 """LeaveGroup: removes one or more members, at their own request or an operator's.
 
 Entries are handled in order, each against the group as the earlier ones left it; one rebalance
-follows for all of them (KIP-345). The results repeat the ids as they were sent.
+follows for all of them (KIP-345). The results repeat the ids as they were sent. The seat of a
+member that leaves may be reserved, and that of a lost one is given up (`coordinator.seats`).
 
 Source: `GroupMetadataManager.classicGroupLeaveToClassicGroup`.
 """
@@ -17,7 +18,10 @@ from groupkeeper.coordinator.liveness import heard_at
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import drop_pending, prepare, remove
 from groupkeeper.coordinator.replies import check_member
+from groupkeeper.coordinator.scaling import take_over
+from groupkeeper.coordinator.seats import end_unexpected, reserve
 from groupkeeper.coordinator.step import Step
+from groupkeeper.coordinator.steps import remove_quietly
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.leave_group import (
@@ -87,6 +91,7 @@ def leave(
     group = groups.get(request.group_id)
     results = [_remove_entry(group, entry, leaving, step) for entry in entries]
     if group is not None and leaving.cause is not None and group.state is not GroupState.EMPTY:
+        end_unexpected(group, step)
         prepare(group, leaving.cause, step)
     if caller.api_version < 3:
         response = LeaveGroupResponse(error_code=results[0].error_code)
@@ -116,11 +121,19 @@ def _remove(group: Group, entry: MemberIdentity, leaving: Leaving, step: Step) -
         return ErrorCode.NONE
     if instance_id in group.instances and not member_id:  # an operator names only the instance
         member_id = group.instances[instance_id]
-    elif error := check_member(group, entry, "LeaveGroup", leaving.caller, step):
-        return error
+    elif member_id not in group.seats:
+        error = check_member(group, entry, "LeaveGroup", leaving.caller, step)
+        if error:
+            return error
     member = group.members[member_id]
     leaving.by_id = entry.member_id == member_id
     cause = leaving.cause_for(group, member, entry.reason, step)
+    if take_over(group, member, cause, step):
+        return ErrorCode.NONE
+    if member_id not in group.seats and reserve(group, member, cause, step):
+        return ErrorCode.NONE
+    if remove_quietly(group, member, cause, step):
+        return ErrorCode.NONE
     remove(group, member, cause, step)
     leaving.cause = leaving.cause or cause
     return ErrorCode.NONE

@@ -34,7 +34,10 @@ def live_view(
     view = _head(group, now, wall)
     rows: list[View] = []
     late: list[str] = []
-    due = phase = _of_phase(group, deadlines)
+    phase = _of_phase(group, deadlines)
+    seats = _running([Timer(TimerKind.SEATS, group.group_id)], deadlines) if group.seats else []
+    window = _running([Timer(TimerKind.WINDOW, group.group_id)], deadlines)
+    due = phase + seats + window
     leader = _awaited_leader(group)
     joining = group.state is GroupState.PREPARING_REBALANCE
     for number, member in enumerate(list(group.members.values())):
@@ -42,7 +45,8 @@ def live_view(
             yield
         rows.append(_row(group, member, deadlines, now))
         due = _sooner(due + _of_member(group, member, deadlines))
-        if group.state is GroupState.PREPARING_REBALANCE and not member.awaiting_join:
+        is_awaited = member.awaiting_join is None and member.member_id not in group.seats
+        if is_awaited and group.state is GroupState.PREPARING_REBALANCE:
             late.append(member.member_id)
     pending = list(group.pending)
     for start in range(0, len(pending), MEMBERS_IN_A_SLICE):
@@ -51,6 +55,7 @@ def live_view(
         due = _sooner(due + _running(timers, deadlines))
     waiting = [*late, *pending] if joining else leader
     view["members"] = rows
+    view["seats_end_in_ms"] = max(0, seats[0][0] - now) if seats else None
     view["pending"] = [
         {"member": each, "expires_in_ms": _left(deadlines, _pending(group, each), now)}
         for each in pending[:IDS_SHOWN]
@@ -105,7 +110,7 @@ def _state_ms(group: Group, wall: int) -> int | None:
 
 def _row(group: Group, member: Member, deadlines: Deadlines, now: int) -> View:
     heard_ms = last_heard(member, deadlines.due.get(session_timer(group, member)), now)
-    returning = group.returning
+    returning, seat = group.returning, group.seats.get(member.member_id)
     return _who(member.who) | {
         "session_timeout_ms": member.session_timeout_ms,
         "rebalance_timeout_ms": member.rebalance_timeout_ms,
@@ -115,6 +120,8 @@ def _row(group: Group, member: Member, deadlines: Deadlines, now: int) -> View:
         "heard": returning is None or member.member_id not in returning.unheard,
         "heard_ms_ago": max(0, now - heard_ms),
         "connection": connection(member.peer.link if member.peer else None),
+        "reserved_ms": None if seat is None else max(0, now - seat.since_ms),
+        "standby": member.member_id in group.standbys,
     }
 
 

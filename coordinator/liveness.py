@@ -14,9 +14,10 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import MembersNotBack
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.member import Member
-from groupkeeper.coordinator.soft_state import Late, Returning
+from groupkeeper.coordinator.soft_state import Late, Returning, Seat
 from groupkeeper.coordinator.stalls import evidence_of
 from groupkeeper.coordinator.step import Step
+from groupkeeper.protocol.embedded import count_assigned
 from groupkeeper.protocol.group_events import CauseCode
 
 SILENT_CODES = (CauseCode.SESSION_EXPIRED, CauseCode.JOIN_TIMEOUT, CauseCode.SYNC_TIMEOUT)
@@ -177,13 +178,27 @@ def late(group: Group, member: Member, phase: Late, step: Step) -> Cause:
     return Cause(phase.code, member.who, likely=guess, evidence=evidence)
 
 
+def seat_over(member: Member, seat: Seat, step: Step) -> Cause:
+    """Return the cause of a removal because nobody took the member's seat while it was reserved."""
+    evidence = {
+        "silent_ms": step.now - member.heard_ms,
+        "session_timeout_ms": member.session_timeout_ms,
+        "reserved_ms": step.now - seat.since_ms,
+        "lost_by": str(seat.code),
+        "partitions": count_assigned(member.assignment),
+    }
+    return Cause(CauseCode.SEAT_EXPIRED, member.who, evidence=evidence)
+
+
 # -- after a load --------------------------------------------------------------------------------
 
 
 def await_return(group: Group) -> None:
     """After a load, begin to wait for a first request of each member."""
-    if group.members:
+    if len(group.members) > len(group.seats):
         group.returning = Returning(dict.fromkeys(group.members))
+        for member_id in group.seats:
+            del group.returning.unheard[member_id]
 
 
 def came_back(group: Group, member_id: str, step: Step) -> None:
@@ -205,3 +220,11 @@ def gone(group: Group, member: Member, cause: Cause, step: Step) -> None:
         if cause.code in SILENT_CODES:
             returning.lost.append(member.who)
         came_back(group, member.member_id, step)
+
+
+def await_no_sync(group: Group, member: Member, step: Step) -> None:
+    """Note that a member has synced, or is lost. The last one ends the sync timer."""
+    if member.member_id in group.pending_sync:
+        del group.pending_sync[member.member_id]
+        if not group.pending_sync:
+            step.deadlines.cancel(Timer(TimerKind.SYNC, group.group_id))

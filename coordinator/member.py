@@ -98,6 +98,7 @@ class Member:
             None,
             peer.software_name,
             peer.software_version,
+            peer.principal,
         )
 
     def metadata(self, protocol_name: str | None) -> bytes:

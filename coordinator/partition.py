@@ -22,7 +22,7 @@ Calls are made one at a time. While LOADING, `replay` and `restore` may run in a
 Source: `CoordinatorRuntime` and `CoordinatorLoader`.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from enum import StrEnum
 from functools import partial
 
@@ -84,16 +84,19 @@ class Partition:
         make_member_id: Callable[[str], str],
         member_bytes: Total | None = None,
         facts_most: int = FACTS_MOST,
+        partition_counts: Mapping[str, int] | None = None,
     ) -> None:
         """`make_member_id` returns `<prefix>-<uuid>`. The partitions of a process share one
         `member_bytes`. `facts_most`: how many facts may wait to be stored; 0 if none is.
+        `partition_counts`: the numbers of partitions of all topics, as they are at any time.
         """
         self.state = PartitionState.LOADING
-        self.groups = Groups(MemberBytes(member_bytes or Total()))
+        self.groups = Groups(MemberBytes(member_bytes or Total()), config.policy)
         self.deadlines = Deadlines()
         self.gate = ReplyGate(min(config.message_max_bytes, BATCH_BYTES), facts_most)
         self._config = config
         self._make_member_id = make_member_id
+        self._partition_counts = {} if partition_counts is None else partition_counts
         self._replay: Replay | None = Replay()
         self._start: Step | None = None
         """The step of `start_sessions`, which `activate` ends."""
@@ -111,7 +114,8 @@ class Partition:
     def _begin(self, now: int, wall: int) -> Step:
         pending, make_id = self._pending, self._make_member_id
         stalls = self.gate.stalls
-        step = Step(now, wall, self._config, self.deadlines, make_id, pending, stalls)
+        counts = self._partition_counts
+        step = Step(now, wall, self._config, self.deadlines, make_id, pending, stalls, counts)
         self._under_way = step
         return step
 
@@ -133,7 +137,7 @@ class Partition:
         topics that were deleted meanwhile (`take_deleted`) have to be forgotten before `activate`.
         """
         assert self._replay is not None and not self.groups
-        groups = Groups(self.groups.member_bytes)
+        groups = Groups(self.groups.member_bytes, self.groups.policy)
         yield from self._replay.restore(groups)
         self.groups = groups
 

@@ -16,6 +16,7 @@ from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.liveness import heard_at, postpone, session_timer
 from groupkeeper.coordinator.member import Member
+from groupkeeper.coordinator.seats import AFTER_LOAD_MS
 from groupkeeper.coordinator.stalls import RECONNECT_MS, Stall, evidence_of
 from groupkeeper.coordinator.step import Step
 
@@ -37,6 +38,11 @@ def prolong(groups: Groups, timer: Timer, step: Step) -> bool:
             if ends_ms is not None:
                 step.deadlines.set(timer, ends_ms)
             return ends_ms is not None
+        case TimerKind.SEATS | TimerKind.ASKED:
+            ends_ms = stall.look_at if stall.lasts else stall.ended + AFTER_LOAD_MS
+            if ends_ms > step.now:
+                step.deadlines.set(timer, ends_ms)
+            return ends_ms > step.now
         case _:
             return _phase(group, timer, stall, step)
 
@@ -111,6 +117,7 @@ def _find(group: Group, peer: Peer, session_ms: int, step: Step) -> tuple[Member
 
     def is_past(member: Member) -> bool:
         is_gone = member.gave_up or group.members.get(member.member_id) is not member
+        is_gone = is_gone or member.member_id in group.seats  # without a session that could end
         return is_gone or behind(member) is None  # it was heard of since
 
     clients = step.stalls.clients

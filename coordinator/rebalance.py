@@ -17,6 +17,7 @@ from groupkeeper.coordinator.answers import (
 )
 from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
+from groupkeeper.coordinator.election import elect, resubscribe
 from groupkeeper.coordinator.facts import (
     GroupEmptied,
     MemberRemoved,
@@ -26,15 +27,20 @@ from groupkeeper.coordinator.facts import (
     RebalanceStarted,
 )
 from groupkeeper.coordinator.group import Group, GroupState
-from groupkeeper.coordinator.liveness import gone, late, rhythm
+from groupkeeper.coordinator.liveness import await_no_sync, gone, late, rhythm, seat_over
 from groupkeeper.coordinator.member import Member
-from groupkeeper.coordinator.records import group_key, group_value
+from groupkeeper.coordinator.records import group_key, group_value, seat_key
 from groupkeeper.coordinator.replies import answer_join, answer_sync
+from groupkeeper.coordinator.second_round import tell_for_seats
 from groupkeeper.coordinator.soft_state import Expelled, Late, Rebalance
-from groupkeeper.coordinator.step import Step
+from groupkeeper.coordinator.standby import choose_active, choose_leader
+from groupkeeper.coordinator.step import KeyValue, Step
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.mapped import mapped
+
+MAX_GENERATION = 2**31 - 1
+"""The largest generation that requests and records can carry."""
 
 PROLONG_AT_LEAST_MS = 1_000
 """Shortest extension of a join phase without a JoinGroup: a timeout of 0 must not spin."""
@@ -61,6 +67,7 @@ def prepare(
         step.note(RebalanceAbandoned(*group.fact_head, why="superseded"))
     if was is not GroupState.EMPTY:
         step.deadlines.cancel(Timer(TimerKind.SYNC, group.group_id))
+        _forget_waits(group, step)
     group.pending_sync = {}
     group.rebalance = Rebalance(cause, step.now, expelled=expelled)
     if expelled is not None:
@@ -75,6 +82,20 @@ def prepare(
         complete(group, step)
 
 
+def _forget_waits(group: Group, step: Step) -> None:
+    """Forget the newcomers that wait, and the members that are asked: all rejoin now."""
+    if group.window is not None:
+        group.window = None
+        step.deadlines.cancel(Timer(TimerKind.WINDOW, group.group_id))
+    if group.moves is not None:
+        group.moves = None
+        step.deadlines.cancel(Timer(TimerKind.STEP, group.group_id))
+    if group.asked:
+        for member_id in group.asked:
+            step.deadlines.cancel(Timer(TimerKind.ASKED, group.group_id, member_id))
+        group.asked = {}
+
+
 def _note_started(group: Group, was: GroupState, wait: int, step: Step) -> None:
     rebalance, expected = group.rebalance, list(group.members)
     assert rebalance is not None
@@ -85,6 +106,8 @@ def _note_started(group: Group, was: GroupState, wait: int, step: Step) -> None:
     if rebalance.expelled is not None:
         removed = set(rebalance.expelled.left)
         expected = [each for each in expected if each not in removed]
+    if group.seats:
+        expected = [each for each in expected if each not in group.seats]
     fact = RebalanceStarted(
         *group.fact_head,
         cause=rebalance.cause,
@@ -225,61 +248,102 @@ def complete(group: Group, step: Step) -> None:
 
 
 def _drop_late_members(group: Group, rebalance: Rebalance, step: Step) -> bool:
-    """Remove dynamic members that did not rejoin; static members stay (KIP-345). Returns False if
-    more of them are left than one step removes; these may rejoin until the next step.
+    """Remove dynamic members that did not rejoin; static members stay (KIP-345), and so do seats
+    while a member is left besides them. Returns False if more of them are left than one step
+    removes; these may rejoin until the next step.
     """
+    is_deserted = bool(group.seats) and group.is_deserted
     if rebalance.late is None:
-        if group.all_joined:
+        if group.all_joined and not is_deserted:
             return True
         code, longest_ms = CauseCode.JOIN_TIMEOUT, group.rebalance_timeout_ms
         rebalance.late = Late(code, rebalance.started_ms, longest_ms)
     absent = (
         member
         for member in group.members.values()
-        if member.awaiting_join is None and member.instance_id is None
+        if is_deserted
+        or (
+            member.awaiting_join is None
+            and member.instance_id is None
+            and member.member_id not in group.seats
+        )
     )
     found = list(islice(absent, REMOVED_AT_ONCE + 1))
+    last_removal = group.last_removal
     for member in found[:REMOVED_AT_ONCE]:
-        remove(group, member, late(group, member, rebalance.late, step), step)
+        seat = group.seats.get(member.member_id)
+        cause = late(group, member, rebalance.late, step)
+        if seat is not None:
+            cause = seat_over(member, seat, step)
+        remove(group, member, cause, step)
         rebalance.late.removed.append(member.member_id)
+    if is_deserted and last_removal is not None:  # that of the last living member is the cause
+        group.last_removal = last_removal
     return len(found) <= REMOVED_AT_ONCE
+
+
+def begin_generation(group: Group) -> None:
+    """Raise the generation, with Java's overflow: 2^31-1 is followed by -2^31.
+
+    Source: `ClassicGroup.initNextGeneration`.
+    """
+    group.generation += 1
+    if group.generation > MAX_GENERATION:
+        group.generation = -MAX_GENERATION - 1
 
 
 def empty(group: Group, step: Step) -> None:
     """Become Empty. The generation rises and the protocol type stays."""
     cause = group.last_removal
     assert cause is not None
-    group.begin_generation()
+    begin_generation(group)
     group.protocol_name = None
     group.leader_id = None
-    group.resubscribe()
+    resubscribe(group)
     group.forget_old_plan()
     drop_answers(group, step)
+    step.deadlines.cancel(Timer(TimerKind.SEATS, group.group_id))
     group.recent = group.recent and group.recent.of_empty()
     group.outsider = None
     group.become(GroupState.EMPTY, step.wall)
-    step.append(group_key(group.group_id), group_value(group, (), None))
-    group.is_stored = True
+    write_group(group, (group_key(group.group_id), group_value(group, (), None)), step)
     head = group.group_id, group.generation, group.state, group.round
     step.note(RebalanceAbandoned(*head, why="emptied"))
     step.note(GroupEmptied(*head, cause=cause))
 
 
+def write_group(group: Group, record: KeyValue, step: Step) -> None:
+    """Write the group's record, and behind it the deletions of the seats that it no longer has. Not
+    before: a member without the record of its seat would be a living one after a crash, while the
+    seat of a member that the group does not have is none.
+    """
+    step.append(*record)
+    if group.freed_seats:
+        for member_id in group.freed_seats:
+            step.append(seat_key(group.group_id, member_id), None)
+        group.freed_seats.clear()
+    group.is_stored = True
+
+
 def _next_generation(group: Group, phase: Late | None, step: Step) -> None:
     """Begin the sync phase. `phase`: the join phase, if its time was up before all had joined."""
-    leader = group.members.get(group.leader_id or "")
-    if leader is None or leader.awaiting_join is None:
-        ready = (m.member_id for m in group.members.values() if m.awaiting_join is not None)
-        group.leader_id = next(ready)
+    if group.policy is not None or group.standbys:
+        choose_active(group)
+    choose_leader(group)
     removed, ended_by = (phase.removed, "timeout") if phase is not None else ((), "all_joined")
     missing: list[tuple[str, str | None, bool]] = [(each, None, True) for each in removed]
-    if group.joined_count < len(group.members):
+    if group.joined_count + len(group.seats) < len(group.members):
         away = (m for m in group.members.values() if m.awaiting_join is None)
+        away = (m for m in away if m.member_id not in group.seats)  # lost ones cannot rejoin
         missing += [(m.member_id, m.instance_id, False) for m in away]
-    group.begin_generation()
-    group.protocol_name = group.elect()
+    begin_generation(group)
+    group.protocol_name = elect(group)
+    if group.seats:
+        tell_for_seats(group)
     group.become(GroupState.COMPLETING_REBALANCE, step.wall)
     group.pending_sync = dict.fromkeys(list(group.members))  # of a dict it takes more memory
+    for member_id in group.seats:
+        del group.pending_sync[member_id]
     sync_by = step.now + group.rebalance_timeout_ms
     step.deadlines.set(Timer(TimerKind.SYNC, group.group_id), sync_by)
     _note_joined(group, missing, ended_by, step)
@@ -318,6 +382,9 @@ def remove(group: Group, member: Member, cause: Cause, step: Step) -> None:
     step.deadlines.cancel(Timer(TimerKind.SESSION, group.group_id, member.member_id))
     if member.is_new:
         step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
+    if member.member_id in group.asked:
+        step.deadlines.cancel(Timer(TimerKind.ASKED, group.group_id, member.member_id))
+    await_no_sync(group, member, step)  # a removal need not begin another rebalance
     group.remove(member)
     group.last_removal = cause
     step.note(MemberRemoved(*group.fact_head, who=member.who, cause=cause, rhythm=rhythm(member)))

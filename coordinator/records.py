@@ -10,12 +10,16 @@ Source: `GroupCoordinatorRecordHelpers`, the schemas of `__consumer_offsets`.
 from collections.abc import Sequence
 from struct import Struct
 
+from groupkeeper.coordinator.election import resubscribe
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member import Member, Protocols, metadata_for
+from groupkeeper.coordinator.soft_state import Seat
 from groupkeeper.protocol.messages.join_group import JoinGroupRequestProtocol
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
+    GroupSeatKey,
+    GroupSeatValue,
     MemberMetadata,
     OffsetCommitValue,
     decode_offset_value,
@@ -125,10 +129,18 @@ def member_record(
     member: Member, protocol_name: str | None, assignment: bytes | None = None
 ) -> bytes:
     """Encode a member of the group record, with the metadata of the elected protocol only."""
-    timeouts = member.session_timeout_ms, member.rebalance_timeout_ms
-    share = member.assignment if assignment is None else assignment
-    subscription = member.metadata(protocol_name)
-    return _member_record(member, member.member_id, timeouts, subscription, share)
+    return encode_member(
+        MemberMetadata(
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout=member.rebalance_timeout_ms,
+            session_timeout=member.session_timeout_ms,
+            subscription=member.metadata(protocol_name),
+            assignment=member.assignment if assignment is None else assignment,
+        )
+    )
 
 
 def returned_record(
@@ -137,32 +149,34 @@ def returned_record(
     protocols: Protocols,
     timeouts: tuple[int, int],
     protocol_name: str | None,
+    client: tuple[str, str] | None,
 ) -> bytes:
-    """Encode a returning static member. `timeouts`: session and rebalance, in ms."""
-    subscription = metadata_for(protocol_name, protocols)
-    return _member_record(member, new_id, timeouts, subscription, member.assignment)
-
-
-def _member_record(
-    member: Member,
-    member_id: str,
-    timeouts: tuple[int, int],
-    subscription: bytes,
-    assignment: bytes,
-) -> bytes:
+    """Encode a member that returned, with the data of its JoinGroup. `timeouts`: session and
+    rebalance, in ms. `client`: client id and host of another client that took its place.
+    """
+    client_id, client_host = client or (member.client_id, member.client_host)
     session_ms, rebalance_ms = timeouts
     return encode_member(
         MemberMetadata(
-            member_id=member_id,
+            member_id=new_id,
             group_instance_id=member.instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
+            client_id=client_id,
+            client_host=client_host,
             rebalance_timeout=rebalance_ms,
             session_timeout=session_ms,
-            subscription=subscription,
-            assignment=assignment,
+            subscription=metadata_for(protocol_name, protocols),
+            assignment=member.assignment,
         )
     )
+
+
+def seat_key(group_id: str, member_id: str) -> bytes:
+    """Encode a GroupSeatKey, type 1001."""
+    return encode_key(GroupSeatKey(group=group_id, member=member_id))
+
+
+def seat_value(seat: Seat) -> bytes:
+    return encode_value(GroupSeatValue(since=seat.since_wall_ms, code=seat.code), 0)
 
 
 def member_records(group: Group) -> dict[str, bytes]:
@@ -183,6 +197,7 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> Group:
         protocol_type=value.protocol_type,
         protocol_name=value.protocol,
         is_stored=True,
+        planned_generation=value.generation,
     )
     for each in _without_doubles(value.members):
         protocol = JoinGroupRequestProtocol(name=value.protocol or "", metadata=each.subscription)
@@ -205,7 +220,7 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> Group:
         group.state = GroupState.STABLE
     if group.instances:  # one that returns needs all of them, and 10,000 take 20 ms
         group.member_records = member_records(group)
-    group.resubscribe()
+    resubscribe(group)
     return group
 
 

@@ -9,10 +9,13 @@ Source: `CoordinatorLoaderImpl`, `GroupMetadataManager.replay`, `OffsetMetadataM
 """
 
 from collections.abc import Generator, Mapping
+from typing import Final
 
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.records import checked_offset_value, restore_group
+from groupkeeper.coordinator.soft_state import Seat, added
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.record_batch import (
     BatchHeader,
     Record,
@@ -23,10 +26,13 @@ from groupkeeper.protocol.record_batch import (
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupConfigsKey,
     GroupMetadataKey,
+    GroupSeatKey,
+    GroupSeatValue,
     OffsetCommitKey,
     decode_configs_value,
     decode_group_value,
     decode_key,
+    decode_seat_value,
 )
 
 COMMIT_MARKER = b"\x00\x00\x00\x01"
@@ -96,28 +102,24 @@ class Replay:
         Memory is freed in slices, too: to free a million records at once takes 50 ms.
         """
         offsets: list[tuple[OffsetCommitKey, bytes]] = []
+        seats: list[tuple[GroupSeatKey, GroupSeatValue]] = []
         for count, (raw, (_, value)) in enumerate(self._newest.items(), 1):
             if not count % RESTORED_IN_A_SLICE:
                 yield
             if value is None:
                 continue
-            key = decode_key(raw)
-            if isinstance(key, GroupMetadataKey):
-                groups[key.group] = restore_group(key.group, decode_group_value(value))
-            elif isinstance(key, OffsetCommitKey):
-                offsets.append((key, value))
-            elif isinstance(key, GroupConfigsKey):
-                configs = decode_configs_value(value).configs
-                groups.configs[key.group] = {each.name: each.value for each in configs}
-        offsets.reverse()
-        while offsets:
-            if not len(offsets) % RESTORED_IN_A_SLICE:
-                yield
-            key, value = offsets.pop()
-            group = groups.get(key.group)
-            if group is None:  # a simple group: offsets, and no members ever
-                group = groups[key.group] = Group(key.group, -1, is_stored=True)
-            group.offsets.setdefault(key.topic, {})[key.partition] = checked_offset_value(value)
+            match key := decode_key(raw):
+                case GroupMetadataKey():
+                    groups[key.group] = restore_group(key.group, decode_group_value(value))
+                case OffsetCommitKey():
+                    offsets.append((key, value))
+                case GroupConfigsKey():
+                    configs = decode_configs_value(value).configs
+                    groups.configs[key.group] = {each.name: each.value for each in configs}
+                case GroupSeatKey():
+                    seats.append((key, decode_seat_value(value)))
+        _restore_seats(groups, seats)
+        yield from _restore_offsets(groups, offsets)
         yield from self._forget()
 
     def _forget(self) -> Generator[None, None, None]:
@@ -125,3 +127,38 @@ class Replay:
             if not len(self._newest) % FORGOTTEN_IN_A_SLICE:
                 yield
             self._newest.popitem()
+
+
+def _restore_offsets(
+    groups: Groups, found: list[tuple[OffsetCommitKey, bytes]]
+) -> Generator[None, None, None]:
+    found.reverse()
+    while found:
+        if not len(found) % RESTORED_IN_A_SLICE:
+            yield
+        key, value = found.pop()
+        group = groups.get(key.group)
+        if group is None:  # a simple group: offsets, and no members ever
+            group = groups[key.group] = Group(key.group, -1, is_stored=True)
+        group.offsets.setdefault(key.topic, {})[key.partition] = checked_offset_value(value)
+
+
+_UNKNOWN: Final = CauseCode.SESSION_EXPIRED
+_CODES: Final = {str(each): each for each in CauseCode}
+
+
+def _restore_seats(groups: Groups, found: list[tuple[GroupSeatKey, GroupSeatValue]]) -> None:
+    """Add the seats to their groups, the first one lost first. Their monotonic times are set when
+    the sessions start. A seat of a member that the group's record does not have is none, and its
+    record is deleted later: the crash came between two batches.
+    """
+    found.sort(key=lambda each: each[1].since)
+    for key, value in found:
+        group = groups.get(key.group)
+        if group is None:
+            continue
+        if key.member in group.members:
+            seat = Seat(0, value.since, _CODES.get(value.code, _UNKNOWN))
+            group.seats = added(group.seats, key.member, seat)
+        else:
+            group.freed_seats = added(group.freed_seats, key.member, None)

@@ -4,6 +4,7 @@ The encoder leaves out fields that a version does not have; where versions diffe
 reply is made here.
 """
 
+from collections.abc import Collection
 from functools import partial
 from operator import attrgetter
 from typing import Protocol
@@ -13,10 +14,16 @@ from groupkeeper.coordinator.causes import Who
 from groupkeeper.coordinator.facts import LimitName, LimitReached, MemberFenced, RequestRefused
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member import Member, Protocols, metadata_for
+from groupkeeper.coordinator.policy import FIRST
 from groupkeeper.coordinator.step import Step
+from groupkeeper.protocol.embedded import CONSUMER, with_owned
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.mapped import mapped
-from groupkeeper.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from groupkeeper.protocol.messages.join_group import (
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
 from groupkeeper.protocol.messages.sync_group import SyncGroupResponse
 
 
@@ -40,7 +47,7 @@ def joined_protocol(group: Group, version: int) -> str | None:
 
 def join_reply(group: Group, member: Member, version: int) -> JoinGroupResponse:
     """Make the reply with the current generation; the leader's has all members' metadata."""
-    members = _offered(group) if member.member_id == group.leader_id else []
+    members = _offered(group, ()) if member.member_id == group.leader_id else []
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type if version >= 7 else None,
@@ -51,14 +58,41 @@ def join_reply(group: Group, member: Member, version: int) -> JoinGroupResponse:
     )
 
 
-def _offered(group: Group) -> list[JoinGroupResponseMember]:
-    """Return all members as they are now, which become rows while the answer is encoded."""
-    members = group.members.values()
+def offered_as_held(group: Group) -> list[JoinGroupResponseMember]:
+    """Return all members with metadata that says what each holds now, for a leader that compares
+    the plan it would make with the one that stands.
+    """
+    return _offered(group, group.members)
+
+
+def _offered(group: Group, as_held: Collection[str]) -> list[JoinGroupResponseMember]:
+    """Return the members that get partitions, as they are now; they become rows while the answer is
+    encoded. `as_held`: ids of those whose metadata has to say what they hold now.
+    """
+    members = list(group.members.values())
+    if group.standbys:
+        members = [each for each in members if each.member_id not in group.standbys]
+    if group.policy is not None and group.policy.leader != FIRST:
+        members.sort(key=lambda each: (each.instance_id or "", each.client_id))
     columns = [list(map(each, members)) for each in _FIELDS]
-    return mapped(partial(_row, group.protocol_name), list(group.members), *columns)
+    if as_held and group.protocol_type == CONSUMER:
+        columns[-1] = [
+            _as_held(group, each) if each.member_id in as_held else each.protocols
+            for each in members
+        ]
+    return mapped(partial(_row, group.protocol_name), *columns)
 
 
-_FIELDS = attrgetter("instance_id"), attrgetter("protocols")
+def _as_held(group: Group, member: Member) -> Protocols:
+    name = group.protocol_name
+    if name is None:
+        return member.protocols
+    held = (group.old_plan or {}).get(member.member_id, member.assignment)
+    metadata = with_owned(member.metadata(name), held, group.planned_generation)
+    return [JoinGroupRequestProtocol(name=name, metadata=metadata)]
+
+
+_FIELDS = attrgetter("member_id"), attrgetter("instance_id"), attrgetter("protocols")
 
 
 def _row(
@@ -110,13 +144,14 @@ def check_member(
     group: Group, request: NamesMember, api: str, caller: Caller, step: Step
 ) -> ErrorCode:
     """Return the error of a sender that may not act for a member: UNKNOWN_MEMBER_ID, or
-    FENCED_INSTANCE_ID when another member holds its instance id. The error is noted as a fact.
+    FENCED_INSTANCE_ID when another member holds its instance id. A lost member, whose seat is
+    reserved, is unknown. The error is noted as a fact.
 
     Source: `ClassicGroup.validateMember`.
     """
     member_id, instance_id = request.member_id, request.group_instance_id
     holder = member_id if instance_id is None else group.instances.get(instance_id)
-    if holder not in group.members:
+    if holder not in group.members or holder in group.seats:
         who = Who.calling(caller, member_id, instance_id)
         error = ErrorCode.UNKNOWN_MEMBER_ID
         step.note(RequestRefused(*group.fact_head, who=who, api=api, error=error.name))

@@ -9,7 +9,12 @@ from groupkeeper.coordinator.groups import Groups
 from groupkeeper.coordinator.liveness import await_return, restart_session
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.rebalance import prepare
+from groupkeeper.coordinator.scaling import follow_policy
+from groupkeeper.coordinator.seats import restart_seats
+from groupkeeper.coordinator.standby import find_standbys, hands_over, look_for_user_data
 from groupkeeper.coordinator.step import Step
+from groupkeeper.coordinator.steps import ask
+from groupkeeper.protocol.embedded import count_assigned
 from groupkeeper.protocol.group_events import CauseCode
 
 SESSIONS_IN_A_SLICE: Final = 500
@@ -35,11 +40,17 @@ class SessionStart:
         while left and room > 0:
             group = groups[left[-1]]
             if not members:
+                groups.set_policy(group)
                 await_return(group)
+                look_for_user_data(group)
                 members += reversed(group.members.values())
             some = members[: -room - 1 : -1]
+            asks = hands_over(group)
             for member in some:
-                restart_session(group, member, step)
+                if member.member_id not in group.seats:
+                    restart_session(group, member, step)
+                    if asks and count_assigned(member.assignment):
+                        ask(group, member, step)  # it may not know yet what it has
                 member.heard_ms = step.now  # as far as is known
             del members[-room:]
             room -= 1 + len(some)
@@ -49,6 +60,10 @@ class SessionStart:
                 left.pop()
 
     def _has_started(self, group: Group, step: Step) -> None:
+        restart_seats(group, step)
+        find_standbys(group)
+        if not group.is_deserted:
+            follow_policy(group, step)
         most = step.config.max_size
         if len(group.members) > most:
             prepare(group, Cause(CauseCode.GROUP_SHRUNK, evidence={"limit": most}), step)

@@ -100,6 +100,9 @@ def evidence_of(stall: Stall, now: int) -> dict[str, Any]:
 
 
 WAITS_FOR_CLIENTS: Final = frozenset(
-    {TimerKind.SESSION, TimerKind.PENDING_MEMBER, TimerKind.JOIN, TimerKind.SYNC}
+    {
+        *(TimerKind.SESSION, TimerKind.PENDING_MEMBER),
+        *(TimerKind.JOIN, TimerKind.SYNC, TimerKind.SEATS, TimerKind.ASKED),
+    }
 )
 """Timers that wait for requests of clients, and are not over while these cannot be answered."""

@@ -88,6 +88,8 @@ class Step:
     """The partition's pending ids, by their timers, in the order they were handed out."""
     stalls: Stalls
     """The times in which the partition could not answer."""
+    partition_counts: Mapping[str, int]
+    """Number of partitions by topic."""
     replies: list[tuple[ReplyTo, GroupResponse]] = field(default_factory=list)
     """While the handler runs, the answers to this request and to others that waited in members. In
     a step that `Partition` returned, only the answers that the driver may send now, in this order;

@@ -59,6 +59,21 @@ class SubscribedTopics:
         return None if self._topics is None else _shared(frozenset(self._topics))
 
 
+def subscribe_alike(metadata: Iterable[bytes]) -> bool:
+    """Return whether all subscriptions are to the same topics; False if one cannot be read."""
+    heads: tuple[bytes, ...] = ()
+    topics: frozenset[str] | None = None
+    for each in metadata:
+        if each.startswith(heads):  # nearly always
+            continue
+        found = read_topics(each, MAX_TOPICS_READ)
+        if found is None or topics not in (None, frozenset(found[0])):
+            return False
+        topics = frozenset(found[0])
+        heads += (each[: found[1]],)
+    return True
+
+
 def topics_of_all(metadata: Iterable[bytes]) -> frozenset[str] | None:
     """Return the topics of several subscriptions, as `SubscribedTopics.all` does."""
     subscribed = SubscribedTopics()

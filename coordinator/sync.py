@@ -18,10 +18,10 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.facts import RebalanceCompleted
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.groups import Groups
-from groupkeeper.coordinator.liveness import answered, contacted, late
+from groupkeeper.coordinator.liveness import answered, await_no_sync, contacted, late
 from groupkeeper.coordinator.member import Member
 from groupkeeper.coordinator.member_bytes import COPIES
-from groupkeeper.coordinator.rebalance import prepare, remove
+from groupkeeper.coordinator.rebalance import prepare, remove, write_group
 from groupkeeper.coordinator.records import group_key, group_value, member_record
 from groupkeeper.coordinator.replies import (
     answer_sync,
@@ -30,8 +30,13 @@ from groupkeeper.coordinator.replies import (
     refused,
     sync_reply,
 )
-from groupkeeper.coordinator.soft_state import Expelled, Late, Plan
+from groupkeeper.coordinator.scaling import follow_policy, note_refused
+from groupkeeper.coordinator.second_round import partitions_in
+from groupkeeper.coordinator.soft_state import AskState, Expelled, Late, Plan
+from groupkeeper.coordinator.standby import EMPTY_ASSIGNMENT, planning_policy
 from groupkeeper.coordinator.step import Step, size_of
+from groupkeeper.coordinator.steps import is_releasing, plan_step, share_of
+from groupkeeper.protocol.embedded import CONSUMER, assignment_of, has_user_data
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -53,9 +58,12 @@ def sync(
         step.reply(reply_to, SyncGroupResponse(error_code=error))
         return
     member = group.members[request.member_id]
-    _arrived(group, member, step)
+    await_no_sync(group, member, step)
     if group.state is GroupState.STABLE:
-        step.reply(reply_to, sync_reply(group, member))
+        reply = sync_reply(group, member)
+        if group.asked:
+            _asked_synced(group, member, reply, step)
+        step.reply(reply_to, reply)
         contacted(group, member, caller.peer, step)
         answered(member, step)
         return
@@ -64,6 +72,18 @@ def sync(
     group.park_sync(member, reply_to)
     if member.member_id == group.leader_id:
         _assign(group, request, caller, step)
+
+
+def _asked_synced(group: Group, member: Member, reply: SyncGroupResponse, step: Step) -> None:
+    """Note that a member that was asked gets its assignment."""
+    if member.member_id in group.asked:
+        reply.assignment = share_of(group, member)
+        releases = is_releasing(group, member)
+        if releases and group.asked[member.member_id] is AskState.ASKED:
+            return  # an earlier JoinGroup's: it still has to rejoin
+        group.asked[member.member_id] = AskState.SYNCED
+        if not releases:
+            step.deadlines.cancel(Timer(TimerKind.ASKED, group.group_id, member.member_id))
 
 
 def sync_error(request: SyncGroupRequest, version: int, config: GroupConfig) -> ErrorCode:
@@ -96,14 +116,6 @@ def _is_between(group: Group, member_id: str) -> bool:
     return group.members[member_id].awaiting_join is not None
 
 
-def _arrived(group: Group, member: Member, step: Step) -> None:
-    """Note that a member has synced. The last one to sync ends the sync timer, not the leader."""
-    if member.member_id in group.pending_sync:
-        del group.pending_sync[member.member_id]
-        if not group.pending_sync:
-            step.deadlines.cancel(Timer(TimerKind.SYNC, group.group_id))
-
-
 def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step) -> None:
     """Store and write the leader's assignments, and answer all members that wait.
 
@@ -130,7 +142,9 @@ def go_on_planning(group: Group, step: Step) -> None:
             return
     if plan.left and plan.size <= step.config.message_max_bytes:
         members = reversed(plan.left[-PIECE_MEMBERS:])
-        plan.pieces.append(b"".join([_add_to_plan(plan, group, each) for each in members]))
+        is_plain = group.policy is None and not (group.standbys or group.rebalance.withheld)
+        add = _add_to_plan if is_plain else _add_by_policy
+        plan.pieces.append(b"".join([add(plan, group, each) for each in members]))
         del plan.left[-PIECE_MEMBERS:]
         if len(group.members) > PIECE_MEMBERS:  # storing the plan takes another step
             step.deadlines.set(Timer(TimerKind.NEXT_PIECE, group.group_id), step.now)
@@ -151,6 +165,40 @@ def _add_to_plan(plan: Plan, group: Group, member: Member) -> bytes:
     if before:
         plan.previous[member_id] = before
     return record
+
+
+def _add_by_policy(plan: Plan, group: Group, member: Member) -> bytes:
+    """Add the member's part, with the assignment that the policy leaves it, and note what policies
+    need to know of it.
+    """
+    member_id = member.member_id
+    share = plan.shares.get(member_id, b"")
+    if member_id in group.standbys:
+        share = EMPTY_ASSIGNMENT
+    elif group.rebalance is not None and group.rebalance.withheld:
+        share = _without(group.rebalance.withheld, share)
+    plan.shares[member_id] = share
+    if group.policy is not None and group.protocol_type == CONSUMER:
+        metadata = member.metadata(group.protocol_name)
+        plan.has_user_data = plan.has_user_data or has_user_data(share, metadata)
+        if group.seats:
+            _look_at_seats(plan, group, member, share)
+    return _add_to_plan(plan, group, member)
+
+
+def _without(withheld: set[tuple[str, int]], share: bytes) -> bytes:
+    """Return the share without partitions that members have which the leader did not see."""
+    given = partitions_in(share)
+    return share if given.isdisjoint(withheld) else assignment_of(sorted(given - withheld))
+
+
+def _look_at_seats(plan: Plan, group: Group, member: Member, share: bytes) -> None:
+    """Note which partitions are given to a member, and which are taken from the seat of one."""
+    given = partitions_in(share)
+    plan.taken |= given
+    if member.member_id in group.seats:
+        before = (group.old_plan or {}).get(member.member_id, member.assignment)
+        plan.revoked |= partitions_in(before) - given
 
 
 def _store_plan(group: Group, plan: Plan, step: Step) -> None:
@@ -174,10 +222,27 @@ def _store_plan(group: Group, plan: Plan, step: Step) -> None:
     group.forget_old_plan()
     group.become(GroupState.STABLE, step.wall)
     group.member_records = plan.records
-    step.append(*record)
-    group.is_stored = True
+    write_group(group, record, step)
+    group.planned_generation, group.has_user_data = group.generation, plan.has_user_data
     answer_assigned(group, step)
     _note_completed(group, plan, step)
+    if group.policy is not None or (group.rebalance and group.rebalance.target_size):
+        _follow_policy(group, plan, step)
+
+
+def _follow_policy(group: Group, plan: Plan, step: Step) -> None:
+    """Do after a plan what the policy says, or what it said when all had joined."""
+    note_refused(group, step)
+    most = planning.target_size if (planning := planning_policy(group)) is not None else 0
+    if group.rebalance is not None and group.rebalance.target_size != most:
+        follow_policy(group, step)  # it was changed since all had joined
+    plan_step(group, step)
+    revoked = len(plan.revoked - plan.taken)
+    if revoked:
+        # A cooperative leader gives them to others in the next rebalance, which the member that had
+        # them asks for; a lost one cannot.
+        cause = Cause(CauseCode.SEAT_REVOKED, evidence={"revoked": revoked})
+        prepare(group, cause, step)
 
 
 def _note_completed(group: Group, plan: Plan, step: Step) -> None:

@@ -65,7 +65,8 @@ class PartitionDriver:
     def _new_partition(self) -> Partition:
         services = self._services
         facts_most = FACTS_MOST if services.events.enabled else 0
-        return Partition(services.config, services.new_member_id, services.member_bytes, facts_most)
+        make_id, total = services.new_member_id, services.member_bytes
+        return Partition(services.config, make_id, total, facts_most, services.partition_counts)
 
     # -- requests ------------------------------------------------------------------------------
 

@@ -108,6 +108,8 @@ class GroupPartitions:
                     continue
                 snapshot.groups[str(group.state)] += 1
                 snapshot.members += len(group.members)
+                snapshot.seats += len(group.seats)
+                snapshot.standbys += len(group.standbys)
                 snapshot.offsets += sum(map(len, group.offsets.values()))
                 work += 1 + len(group.offsets)
                 if work >= COUNTED_IN_A_SLICE:

@@ -1,6 +1,6 @@
 """Services shared by the drivers of all partitions of a process, and by their event logs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from groupkeeper.clock import Clock
@@ -48,4 +48,6 @@ class DriverServices:
     replies: ReplyQueue
     late_offset_deleter: LateOffsetDeleter
     member_bytes: Total
+    partition_counts: Mapping[str, int]
+    """Number of partitions by topic."""
     events: EventServices

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.facts import GroupCreated, MemberJoined, MemberRemoved
+from groupkeeper.coordinator.facts import GroupCreated, MemberJoined, MemberRemoved, RequestRefused
 from groupkeeper.protocol.group_events import CauseCode
 from tests.support.cases import each
 from tests.support.scene import RANGE_RR, Scene, in_state, topics
@@ -105,6 +105,17 @@ def test_a_group_that_everybody_left_in_the_initial_delay_keeps_its_type() -> No
 # -- the size of a group (KIP-389) -----------------------------------------------------------------
 
 
+def test_a_newcomer_to_a_full_group_is_told_of() -> None:
+    scene = Scene(max_size=1)
+    scene.form("a")
+    assert scene.join("b").outcome == "GROUP_MAX_SIZE_REACHED"
+    [fact] = scene.noted(RequestRefused)
+    assert (fact.who.client_id, fact.api, fact.error) == (
+        *("b", "JoinGroup"),
+        "GROUP_MAX_SIZE_REACHED",
+    )
+
+
 def test_a_refused_pending_id_is_not_waited_for() -> None:
     scene = Scene(max_size=1)
     scene.form("a", session=60_000)
@@ -125,6 +136,7 @@ def test_who_rejoins_too_late_in_a_full_round_loses_its_place() -> None:
     assert scene.join("a").outcome == "GROUP_MAX_SIZE_REACHED"
     assert list(scene.group.members) == ["c-1", "d-1"]
     assert scene.noted(MemberRemoved)[-1].cause.code == CauseCode.GROUP_SHRUNK
+    assert scene.noted(RequestRefused) == []  # the removal tells it
     assert scene.state == "CompletingRebalance"
 
 

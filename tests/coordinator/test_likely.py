@@ -1,6 +1,6 @@
 """What is guessed about a cause, and the evidence for it: no guess without evidence."""
 
-from dataclasses import asdict
+from dataclasses import replace
 
 import pytest
 
@@ -18,8 +18,18 @@ from groupkeeper.coordinator.facts import (
     RebalanceStarted,
 )
 from groupkeeper.coordinator.likely import REMEMBERED, Recent, left, said
+from groupkeeper.coordinator.policy import (
+    EXPECTED_IDS,
+    EXPECTED_WAIT,
+    GRACE,
+    TARGET_SIZE,
+    WATCH,
+    WINDOW,
+)
+from groupkeeper.protocol.embedded import Assignment, TopicPartition
 from groupkeeper.protocol.group_event_words import EVIDENCE, LIKELY
 from groupkeeper.protocol.group_events import CauseCode
+from tests.support.codecs import encode_assignment
 from tests.support.scene import RANGE, RANGE_RR, REBALANCE, SESSION, Scene, topics
 
 WITH_CAUSE = (MemberJoined, MemberRemoved, PendingMemberDropped, RebalanceStarted)
@@ -500,7 +510,7 @@ def test_an_empty_group_forgets_its_restarts() -> None:
 
 def _shrunk(scene: Scene) -> None:
     scene.form("lea", "fred")
-    scene.config = type(scene.config)(**asdict(scene.config) | {"max_size": 1})
+    scene.config = replace(scene.config, max_size=1)
     scene.crash()
 
 
@@ -551,6 +561,71 @@ def _loaded(scene: Scene) -> None:
     scene.join("fred")
 
 
+def _lost(scene: Scene) -> None:
+    """Of two consumers with a partition each, one is lost, and its seat is reserved."""
+    scene.configure({GRACE: str(SESSION)})
+    for name in ("lea", "fred"):
+        scene.join(name)
+    scene.advance(6_000)
+    scene.sync("fred")
+    scene.sync("lea", {"lea": _holding(0), "fred": _holding(1)})
+    scene.advance(SESSION - 1_000)
+    scene.heartbeat("lea")
+    scene.advance(1_000)
+
+
+def _holding(*partitions: int) -> bytes:
+    assigned = [TopicPartition(topic="t", partitions=list(partitions))]
+    return encode_assignment(Assignment(assigned_partitions=assigned))
+
+
+def _not_back(scene: Scene) -> None:
+    _lost(scene)
+    scene.heartbeat("lea")
+    scene.advance(SESSION - 1_000)
+    scene.heartbeat("lea")
+    scene.advance(1_000)
+
+
+def _seat_revoked(scene: Scene) -> None:
+    _lost(scene)
+    scene.force_rebalance()
+    scene.join("lea")
+    scene.sync("lea", {"lea": _holding(0)})
+
+
+def _window(scene: Scene) -> None:
+    scene.configure({WINDOW: "1000"})
+    scene.join("lea")
+    scene.advance(6_000)
+    scene.sync("lea", {"lea": _holding(0)})
+    scene.join("fred")
+    scene.advance(1_000)
+
+
+def _expected(scene: Scene, *names: str) -> None:
+    scene.configure({EXPECTED_IDS: "A,B", EXPECTED_WAIT: "1000"})
+    for name in names:
+        scene.join(name, instance=name)
+    scene.advance(1_000)
+
+
+def _more_partitions(scene: Scene) -> None:
+    scene.configure({WATCH: "true"})
+    scene.form("lea")
+    scene.partition_counts["t"] = 3
+    scene.advance(2_000)
+
+
+def _target(scene: Scene) -> None:
+    for name in ("lea", "fred"):
+        scene.join(name)
+    scene.advance(6_000)
+    scene.sync("fred")
+    scene.sync("lea", {"lea": _holding(0), "fred": _holding(1)})
+    scene.configure({TARGET_SIZE: "1"})
+
+
 SITUATIONS = {
     CauseCode.MEMBER_JOINED: lambda scene: scene.join("lea"),
     CauseCode.STATIC_MEMBER_JOINED: lambda scene: scene.join("SAM", instance="SAM"),
@@ -572,6 +647,13 @@ SITUATIONS = {
     CauseCode.PENDING_MEMBER_EXPIRED: _ghost,
     CauseCode.GROUP_SHRUNK: _shrunk,
     CauseCode.ASSIGNMENT_LOST: _huge_plan,
+    CauseCode.SEAT_EXPIRED: _not_back,
+    CauseCode.SEAT_REVOKED: _seat_revoked,
+    CauseCode.WINDOW_OVER: _window,
+    CauseCode.TOPICS_CHANGED: _more_partitions,
+    CauseCode.POLICY_CHANGED: _target,
+    CauseCode.EXPECTED_COMPLETE: lambda scene: _expected(scene, "A", "B"),
+    CauseCode.EXPECTED_MISSING: lambda scene: _expected(scene, "A"),
     CauseCode.OPERATOR: lambda scene: (scene.form("lea"), scene.force_rebalance()),
 }
 

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from groupkeeper.coordinator.live import IDS_SHOWN, MEMBERS_IN_A_SLICE, live_view, longest_silence
-from tests.support.scene import GROUP, RANGE_RR, Scene, topics
+from groupkeeper.coordinator.policy import Policy
+from groupkeeper.coordinator.standby import EMPTY_ASSIGNMENT
+from tests.support.scene import GROUP, RANGE_RR, SESSION, Scene, topics
 from tests.support.slices import counted, whole
 
 
@@ -193,3 +195,28 @@ def test_the_silence_of_many_is_looked_at_in_slices(scene: Scene) -> None:
     scene.form(*[f"SAM{number}" for number in range(2 * MEMBERS_IN_A_SLICE)])
     slices = longest_silence(scene.group, scene.partition.deadlines, scene.now)
     assert counted(slices)[1] > 2
+
+
+def test_a_lost_member_is_shown_and_not_waited_for() -> None:
+    scene = Scene(policy=Policy(60_000))
+    scene.form("lea", "fred")
+    scene.advance(SESSION - 1_000)
+    scene.heartbeat("lea")
+    scene.advance(3_000)
+    scene.join("zoe")
+    found = view(scene)
+    assert found["waiting_for"] == ["lea-1"]
+    assert member(found, "fred")["reserved_ms"] == 2_000
+    assert member(found, "fred")["heard_ms_ago"] == SESSION + 2_000
+    assert member(found, "lea")["reserved_ms"] is None
+    assert found["seats_end_in_ms"] == 58_000
+
+
+def test_a_standby_is_shown() -> None:
+    scene = Scene(policy=Policy(target_size=1))
+    scene.join("lea")
+    scene.advance(6_000)
+    scene.sync("lea", {"lea": EMPTY_ASSIGNMENT})
+    scene.join("zoe")
+    found = view(scene)
+    assert [member(found, name)["standby"] for name in ("lea", "zoe")] == [False, True]

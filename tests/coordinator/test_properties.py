@@ -121,12 +121,16 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def the_disk_catches_up(self) -> None:
+        before = len(self.scene.noted(GroupDeleted))
         self.scene.hold = False
         self.scene.flush()
+        self._check_expiries(before)
 
     @rule()
     def the_disk_takes_one_batch(self) -> None:
+        before = len(self.scene.noted(GroupDeleted))
         self.scene.flush_one()
+        self._check_expiries(before)
 
     @rule(fails=st.booleans())
     def it_starts_over(self, fails: bool) -> None:
@@ -197,6 +201,12 @@ class Histories(RuleBasedStateMachine):
         for partition, offset, call in self.commits:
             if call.outcome == "NONE":
                 self.acknowledged[partition] = max(self.acknowledged[partition], offset)
+
+    def _check_expiries(self, before: int) -> None:
+        """Expiries are told when they are durable; so are deletions that were asked for."""
+        for deleted in self.scene.noted(GroupDeleted)[before:]:
+            if deleted.why == "unused":
+                self._check_expiry(deleted)
 
     def _check_expiry(self, deleted: GroupDeleted) -> None:
         """Only an empty group goes by itself; here no time is long enough for its offsets to go."""

@@ -98,7 +98,7 @@ def test_nothing_is_written_for(quiet: str) -> None:
 
 def test_the_size_of_what_is_written_counts_keys_values_and_what_is_around_them() -> None:
     records = [(b"k" * 10, b"v" * 10), (b"k" * 10, None)]
-    step = Step(0, 0, GroupConfig(), Deadlines(), str, {}, Stalls())
+    step = Step(0, 0, GroupConfig(), Deadlines(), str, {}, Stalls(), {})
     for record in records:
         step.append(*record)
     assert size_of(records) == step.size == 10 + 10 + 10 + 61 + 2 * 20
