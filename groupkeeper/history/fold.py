@@ -1,6 +1,6 @@
 """Folds the events of one group, from one source, into rounds, ownership and sessions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from groupkeeper.history.fields import Part, number
@@ -24,7 +24,8 @@ from groupkeeper.protocol.group_events import Event
 _OWNS: Final = frozenset(
     {
         *("rebalance_started", "rebalance_joined", "rebalance_completed"),
-        *("member_removed", "member_replaced", "group_emptied"),
+        *("member_removed", "member_replaced", "group_emptied", "standby_activated"),
+        "assignment_changed",
     }
 )
 """Types of events that change which member owns a partition."""
@@ -88,10 +89,27 @@ class GroupFold:
             self._ownership.replaced(old, who, at_ms, event.generation, offset)
             if fields.get("quick"):
                 self._ownership.stored()
+        elif kind == "standby_activated" and who.get("member"):
+            places = _places(fields.get("partitions") or {})
+            self._ownership.assigned(offset, at_ms, event.generation, who, places)
+            self._ownership.stored()
+        elif kind == "assignment_changed":
+            self._moved(event, offset)
         elif kind == "group_emptied":
             self._ownership.emptied(at_ms, event.generation, offset)
         elif kind == "rebalance_completed" and not event.round:
             self._completed(plan_of(event), told)  # a record after a gap, not a rebalance
+
+    def _moved(self, event: Event, offset: int) -> None:
+        """Take over what the server assigned; first what members gave up."""
+        people = self.sessions.people
+        members = event.fields.get("assignment") or []
+        for each in sorted(members, key=lambda one: sum(map(len, one["partitions"].values()))):
+            who = people.get(each["member"]) or each
+            self._ownership.assigned(
+                offset, event.at_ms, event.generation, who, _places(each["partitions"])
+            )
+        self._ownership.stored()
 
     def assigned(
         self, offset: int, at_ms: int, generation: int, who: Part, places: Iterable[OwnedPartition]
@@ -154,3 +172,7 @@ class GroupFold:
         """A stand-in for the last event, for rows that no event finished."""
         nothing = Event(0, 0, -1, 0, 0, self._about.group, "")
         return Told(offset, nothing, self._about.source, self._about.confidence)
+
+
+def _places(partitions: Mapping[str, Sequence[int]]) -> list[OwnedPartition]:
+    return [(topic, each) for topic, some in partitions.items() for each in some]

@@ -24,6 +24,7 @@ from groupkeeper.history.records import (
     kind_of,
     read_generation,
     unwritten,
+    write_configs,
     write_members,
 )
 from groupkeeper.history.rounds import LOADS
@@ -47,6 +48,7 @@ from groupkeeper.history.story import Gap, Story, StoryItem
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.group_event_types import TYPES
 from groupkeeper.protocol.group_events import Event
+from groupkeeper.protocol.records.consumer_offsets import GROUP_CONFIGS_TYPE
 from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES, decode_modern_key
 
 GROUP_KEY_TYPE: Final = 2
@@ -213,6 +215,9 @@ class GroupHistory:
         self._batch = []
         held = {_kind(each) for each in batch if each.key_type in _OF_GROUPS}
         for record in batch:
+            if record.key_type == GROUP_CONFIGS_TYPE:
+                write_configs(record, self._out)
+                continue
             if record.key_type not in _OF_GROUPS:
                 self._member(record)
                 continue

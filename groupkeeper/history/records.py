@@ -1,6 +1,8 @@
 """Reads group records: members of a generation, their subscriptions and assigned partitions."""
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -9,7 +11,11 @@ from typing import Final, NamedTuple
 from groupkeeper.history.rows import RowWriter, instant
 from groupkeeper.protocol.embedded import decode_subscription, read_assigned, read_topics
 from groupkeeper.protocol.errors import DecodeError
-from groupkeeper.protocol.records.consumer_offsets import MemberMetadata, decode_group_value
+from groupkeeper.protocol.records.consumer_offsets import (
+    MemberMetadata,
+    decode_configs_value,
+    decode_group_value,
+)
 
 _REMEMBERED: Final = 1024
 """Decoded subscriptions, and assignments, to cache: members repeat theirs in each record."""
@@ -196,6 +202,17 @@ def write_members(record: GroupRecord, now: Generation, out: RowWriter) -> None:
         for topic, partitions in (share or {}).items() if are_wanted else ():
             of_topic = {**at, "member": each.member, "topic": topic}
             assignments.extend([{**of_topic, "topic_partition": number} for number in partitions])
+
+
+def write_configs(record: GroupRecord, out: RowWriter) -> None:
+    """Add a row of `configs`: null for a tombstone, and for a value that cannot be decoded."""
+    configs = None
+    if record.value is not None:
+        with suppress(DecodeError):
+            told = decode_configs_value(record.value).configs
+            configs = json.dumps({each.name: each.value for each in told})
+    at = {"group": record.group, "offset": record.offset, "time": instant(record.time_ms)}
+    out.add("configs", **at, configs=configs)
 
 
 def _member(each: MemberMetadata, subscription: _Subscription) -> RecordedMember:

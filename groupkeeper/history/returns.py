@@ -45,7 +45,7 @@ class Lost:
 
 OF_ABSENCE: Final = frozenset(
     {
-        *("member_left", "session_expired", "join_timeout", "sync_timeout"),
+        *("member_left", "session_expired", "seat_expired", "join_timeout", "sync_timeout"),
         *("member_joined", "static_member_joined", "static_member_returned_unready"),
     }
 )

@@ -163,6 +163,7 @@ _MEMBERSHIP: Final = {
 """Type of event -> the list of the round that receives it."""
 _QUIET: Final = frozenset({"commits", "member_rejoined", "group_created"})
 """Types of events that make no entry outside of a round."""
+_AFTER_MEMBERSHIP: Final = ("rebalance_deferred", "standby_activated", "assignment_changed")
 LOADS: Final = frozenset({"coordinator_loaded", "coordinator_closed"})
 """Types of partition events that concern its groups."""
 
@@ -229,6 +230,8 @@ class Folding:
         elif event.type in _MEMBERSHIP:
             self._before.append(event)
         elif event.type not in _QUIET:
+            if event.type in _AFTER_MEMBERSHIP:
+                entries += self.let_go()
             entries.append(event)
         return entries
 
@@ -354,8 +357,7 @@ class Folding:
 
     def _meet(self, event: Event) -> None:
         fields, people = event.fields, self._people
-        if event.type in _MEMBERSHIP:
-            self._costs.meet(fields)
+        self._costs.meet(event)
         cause = fields.get("cause")
         for who in (cause.get("who") if cause else None, fields.get("who")):
             if who and (member := who.get("member")):

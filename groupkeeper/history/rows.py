@@ -15,7 +15,7 @@ Rows = dict[str, list[Row]]
 """Table name -> rows. Absent columns are null, see `analytics.schemas`."""
 TABLES: Final = (
     *("events", "rounds", "ownership", "sessions", "refusals", "snapshots", "members"),
-    *("assignments", "epochs", "coverage"),
+    *("assignments", "configs", "epochs", "coverage"),
 )
 
 EVENTS: Final = "events"

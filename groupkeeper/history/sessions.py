@@ -65,6 +65,7 @@ class _End:
     reason: str | None = None
     silent_ms: int | None = None
     connection: str | None = None
+    lost_by: str | None = None
 
 
 class Sessions:
@@ -151,8 +152,9 @@ class Sessions:
         if known is None:
             known = Session({**who, "member": old}, None, offset, UNKNOWN)
         self._tell(known, fields)
-        connection = text((fields.get("evidence") or {}).get("old_connection"))
-        about = self._confidence, fields.get("likely"), None, away_ms, connection
+        evidence = fields.get("evidence") or {}
+        connection, lost_by = text(evidence.get("old_connection")), text(evidence.get("lost_by"))
+        about = self._confidence, fields.get("likely"), None, away_ms, connection, lost_by
         self._end(old, known, _End(REPLACED, event.at_ms, offset, *about))
         new = Session(who, event.at_ms, offset, REPLACED, old, away_ms)
         new.session_timeout_ms = known.session_timeout_ms
@@ -354,12 +356,10 @@ class Sessions:
             "until": until,
             "began_as": session.began_as,
             "ended_by": end and end.by,
-            "likely": end and end.likely,
-            "reason": end and end.reason,
             "old_member": session.old_member,
             "away_ms": session.away_ms,
             "silent_ms": None if self._is_inferred else end and end.silent_ms,
-            "connection": end and end.connection,
+            **{n: getattr(end, n, None) for n in ("likely", "reason", "connection", "lost_by")},
             "session_timeout_ms": session.session_timeout_ms,
             "rebalance_timeout_ms": session.rebalance_timeout_ms,
             "heartbeats": session.beats_before + (session.beats or 0) if told else None,

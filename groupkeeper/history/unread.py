@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupkeeper.history.fields import Part, number
+from groupkeeper.protocol.group_events import Event
 
 if TYPE_CHECKING:
     from groupkeeper.history.rounds import Round
@@ -94,8 +95,16 @@ class RoundCosts:
         """Number of partitions that had a reader when the last member went, and the time of that,
         in Unix ms; None while the group has members."""
 
-    def meet(self, fields: Part) -> None:
-        """Keep the timeouts of a member; give the partitions of a static one to its new id."""
+    def meet(self, event: Event) -> None:
+        """Keep the timeouts of a member; give its partitions to its new id, or to a standby; take
+        over what the server moved.
+        """
+        fields = event.fields
+        if event.type == "assignment_changed" and self.shares is not None:
+            for each in fields.get("assignment") or ():
+                self.shares[each["member"]] = sum(map(len, (each.get("partitions") or {}).values()))
+        if not event.type.startswith("member_") and event.type != "standby_activated":
+            return
         member = (fields.get("who") or {}).get("member")
         timeouts = fields.get("session_timeout_ms"), fields.get("rebalance_timeout_ms")
         if member and timeouts[0] is not None and timeouts[1] is not None:

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.facts import (
+    AssignmentChanged,
+    ConfigsChanged,
     CoordinatorStalled,
     Fact,
     GroupCreated,
@@ -26,15 +28,20 @@ from groupkeeper.coordinator.facts import (
     OffsetsRemoved,
     OffsetsReset,
     PendingMemberDropped,
+    PolicyRefused,
     RebalanceAbandoned,
     RebalanceCauseAdded,
     RebalanceCompleted,
+    RebalanceDeferred,
     RebalanceJoined,
     RebalanceStarted,
     RequestRefused,
+    SeatReserved,
+    StandbyActivated,
 )
 from groupkeeper.coordinator.records import offset_in
 from groupkeeper.observe.assigned import assigned_of, kept, moves
+from groupkeeper.protocol.embedded import read_assigned
 from groupkeeper.protocol.group_events import SHORTENED, Event
 
 REASON_BYTES: Final = 1024
@@ -99,7 +106,7 @@ def who_of(who: Who | None) -> _Fields | None:
         "host": who.host or None,
         "software": software,
         "api_version": who.api_version,
-        "principal": None,
+        "principal": _cut(who.principal) if who.principal else None,
     }
 
 
@@ -205,6 +212,52 @@ def _removed(fact: MemberRemoved | PendingMemberDropped) -> _Fields:
     return {"who": who_of(fact.who), "cause": cause_of(fact.cause), **_rhythm(rhythm)}
 
 
+def _reserved(fact: SeatReserved) -> _Fields:
+    return {
+        "who": who_of(fact.who),
+        "cause": cause_of(fact.cause),
+        "partitions": read_assigned(fact.assignment),
+        "reserved_ms": fact.until_ms,
+        **_rhythm(fact.rhythm),
+    }
+
+
+def _deferred(fact: RebalanceDeferred) -> _Fields:
+    return {
+        "who": who_of(fact.who),
+        "cause": cause_of(fact.cause),
+        "policy": fact.policy,
+        "for_ms": fact.for_ms,
+    }
+
+
+def _activated(fact: StandbyActivated) -> _Fields:
+    return {
+        "who": who_of(fact.who),
+        "old_member": fact.old_member,
+        "silent_ms": fact.silent_ms,
+        "partitions": read_assigned(fact.assignment),
+        "cause": cause_of(fact.cause),
+    }
+
+
+def _assignment_changed(fact: AssignmentChanged) -> _Fields:
+    return {
+        "assignment": [
+            {"member": member, "instance": instance, "partitions": read_assigned(share) or {}}
+            for member, instance, share in fact.assignments
+        ]
+    }
+
+
+def _policy_refused(fact: PolicyRefused) -> _Fields:
+    return {"policies": list(fact.policies), "protocol": fact.protocol}
+
+
+def _configs_changed(fact: ConfigsChanged) -> _Fields:
+    return {"who": who_of(fact.who), "before": dict(fact.before), "after": dict(fact.after)}
+
+
 def _timeouts(timeouts: tuple[int, int] | None) -> _Fields:
     session_ms, rebalance_ms = timeouts or (None, None)
     return {"session_timeout_ms": session_ms, "rebalance_timeout_ms": rebalance_ms}
@@ -281,6 +334,12 @@ _ROWS: Final[Mapping[type[Fact], tuple[str, Callable[[Any], _Fields]]]] = {
     MemberFenced: ("member_fenced", _fenced),
     MemberRemoved: ("member_removed", _removed),
     PendingMemberDropped: ("member_removed", _removed),
+    SeatReserved: ("seat_reserved", _reserved),
+    ConfigsChanged: ("configs_changed", _configs_changed),
+    RebalanceDeferred: ("rebalance_deferred", _deferred),
+    StandbyActivated: ("standby_activated", _activated),
+    PolicyRefused: ("policy_refused", _policy_refused),
+    AssignmentChanged: ("assignment_changed", _assignment_changed),
     MembersNotBack: ("not_back", lambda fact: {"absent": [who_of(each) for each in fact.absent]}),
     RequestRefused: ("requests_refused", _refused),
     OffsetsCommitted: ("commits", _commits),

@@ -10,6 +10,13 @@ from typing import Final, NamedTuple, get_args
 
 from groupkeeper.coordinator.facts import LimitName
 from groupkeeper.coordinator.likely import GUESSES
+from groupkeeper.coordinator.policy import (
+    EXPECTED_IDS,
+    MIN_INTERVAL,
+    TARGET_SIZE,
+    UNEXPECTED,
+    WINDOW,
+)
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.group_event_types import TYPES
 from groupkeeper.protocol.group_events import CauseCode
@@ -98,7 +105,7 @@ COUNTERS: Final = {
     ),
     "events_written": FactCounter("Events stored."),
     "facts_not_read": FactCounter(
-        "Facts that a reader failed to process.", ("reader",), _each(("metrics", "lines"))
+        "Facts that a reader failed to process.", ("reader",), _each(("metrics", "lines", "audit"))
     ),
     "groups_created": FactCounter("Groups with a first member or record."),
     "groups_deleted": FactCounter(
@@ -111,9 +118,26 @@ COUNTERS: Final = {
     ),
     "members_joined": FactCounter("Members added to a group.", ("cause",), JOINS),
     "members_replaced": FactCounter(
-        "Static members that rejoined, with or without a rebalance.",
+        "Static members that rejoined, and places that were taken, with or without a rebalance.",
         ("rebalance",),
         _each(("no", "yes")),
+    ),
+    "rebalances_avoided": FactCounter(
+        "Rebalances that a policy made unnecessary: members came back, or standbys took over.",
+        ("policy",),
+        _each(("grace", "standby")),
+    ),
+    "rebalances_deferred": FactCounter(
+        "Newcomers that were let in without partitions, and without a rebalance, by policy.",
+        ("policy",),
+        _each((TARGET_SIZE, WINDOW, MIN_INTERVAL, EXPECTED_IDS, UNEXPECTED)),
+    ),
+    "seats_reserved": FactCounter("Lost members whose partitions were reserved."),
+    "seats_ended": FactCounter(
+        "Reserved places that were taken or given up; not_lost: the process was back before its"
+        " session ended.",
+        ("outcome",),
+        _each(("expired", "not_lost", "taken")),
     ),
     "members_fenced": FactCounter(
         "Requests under an instance id that another member holds.", ("api",), _each(MEMBER_APIS)
@@ -134,7 +158,8 @@ COUNTERS: Final = {
     ),
     "replayed_records": FactCounter("Records read back from the log when partitions were loaded."),
     "requests_refused": FactCounter(
-        "Stale requests of members refused, by API and error; fenced ones are counted separately.",
+        "Requests refused that were stale, or for which the group had no room, by API and error;"
+        " fenced ones are counted separately.",
         ("api", "error"),
         list(product(MEMBER_APIS, STALE)),
     ),

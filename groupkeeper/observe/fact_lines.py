@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.facts import (
+    AssignmentChanged,
+    ConfigsChanged,
     Fact,
     GroupDeleted,
     GroupEmptied,
@@ -21,15 +23,21 @@ from groupkeeper.coordinator.facts import (
     MembersNotBack,
     NotedFact,
     OffsetsRemoved,
+    OffsetsReset,
     PendingMemberDropped,
+    PolicyRefused,
     RebalanceAbandoned,
     RebalanceCauseAdded,
     RebalanceCompleted,
+    RebalanceDeferred,
     RebalanceJoined,
     RebalanceStarted,
+    SeatReserved,
+    StandbyActivated,
 )
 from groupkeeper.observe.fact_readers import Origin
 from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.seldom import AuditLines
 from groupkeeper.protocol.group_events import CauseCode
 
 IDS_SHOWN: Final = 5
@@ -78,6 +86,7 @@ def _member_removed(fact: MemberRemoved) -> _Fields:
     remover = fact.cause.who
     if fact.cause.code is CauseCode.MEMBER_REMOVED_BY_ADMIN and remover is not None:
         fields |= {"by_client_id": remover.client_id, "by_host": remover.host}
+        fields |= {"by_principal": remover.principal} if remover.principal else {}
     return fields | _why(fact.cause)
 
 
@@ -108,6 +117,11 @@ def _member_fenced(fact: MemberFenced) -> _Fields:
 def _members_not_back(fact: MembersNotBack) -> _Fields:
     missing = _ids([who.member for who in fact.absent])
     return {"group": fact.group, "count": len(fact.absent), "missing": missing}
+
+
+def _assignment_changed(fact: AssignmentChanged) -> _Fields:
+    members = [member for member, _, _ in fact.assignments]
+    return {"group": fact.group, "count": len(members), "members": _ids(members)}
 
 
 def _told(*names: str) -> Callable[[Any], _Fields]:
@@ -162,6 +176,12 @@ _LINES: Final[Mapping[type[Fact], _Line]] = {
         lambda fact: fact.why != "emptied",  # covered by the next line
     ),
     MemberRemoved: _Line("member removed", _member_removed),
+    SeatReserved: _Line("seat reserved", _told("cause", "reserved_ms=until_ms")),
+    RebalanceDeferred: _Line("rebalance deferred", _told("who", "policy", "for_ms")),
+    StandbyActivated: _Line("standby activated", _told("who", "old_member", "silent_ms")),
+    AssignmentChanged: _Line("partitions moved", _assignment_changed),
+    PolicyRefused: _Line("policy refused", _told("policies", "protocol"), level="warning"),
+    ConfigsChanged: _Line("group configs changed", _told("who", "before", "after")),
     PendingMemberDropped: _Line("member id was not used", _told("cause")),
     MemberReplaced: _Line("member replaced", _member_replaced),
     MemberFenced: _Line("member fenced", _member_fenced, level="warning"),
@@ -174,6 +194,61 @@ _LINES: Final[Mapping[type[Fact], _Line]] = {
         lambda fact: fact.why == "request" and fact.who is not None,
     ),
     LimitReached: _Line("limit reached", _told("limit", "most", "who"), level="warning"),
+}
+
+
+# -- who changed what ----------------------------------------------------------------------------
+
+
+class AuditReader:
+    """Tells in lines of the logger `access` who changed groups, of those that are administered."""
+
+    def __init__(self) -> None:
+        self._lines = AuditLines()
+
+    def read(self, _: Origin, noted: NotedFact) -> None:
+        """Take a fact. On the loop."""
+        fact = noted.fact
+        find = _CHANGES.get(type(fact))
+        found = None if find is None else find(fact)
+        if found is not None:
+            who, change = found
+            self._lines.tell("group changed", who, [f"{fact.group}: {change}"])
+
+
+_Change = tuple[Who, str] | None
+"""The client that changed a group, and how; None if none did."""
+
+
+def _removal(fact: MemberRemoved | SeatReserved | StandbyActivated) -> _Change:
+    cause = fact.cause
+    if cause.code is not CauseCode.MEMBER_REMOVED_BY_ADMIN or cause.who is None:
+        return None
+    member = fact.old_member if isinstance(fact, StandbyActivated) else fact.who.member
+    return cause.who, f"member {short_id(member)} removed"
+
+
+def _deletion(fact: GroupDeleted) -> _Change:
+    return None if fact.why != "request" or fact.who is None else (fact.who, "deleted")
+
+
+def _forgotten(fact: OffsetsRemoved) -> _Change:
+    if fact.why != "request" or fact.who is None:
+        return None
+    return fact.who, f"offsets deleted: {fact.offsets}"
+
+
+def _reset(fact: OffsetsReset) -> _Change:
+    return fact.who, f"offsets of {fact.topic} set: {fact.count}"
+
+
+_CHANGES: Final[Mapping[type[Fact], Callable[[Any], _Change]]] = {
+    MemberRemoved: _removal,
+    SeatReserved: _removal,
+    StandbyActivated: _removal,
+    GroupDeleted: _deletion,
+    OffsetsRemoved: _forgotten,
+    OffsetsReset: _reset,
 }
 
 
@@ -210,6 +285,8 @@ def _of_who(who: Who) -> _Fields:
     fields |= {"client_id": who.client_id, "host": who.host}
     if who.software_name:
         fields["software"] = f"{who.software_name} {who.software_version}".rstrip()
+    if who.principal:
+        fields["principal"] = who.principal
     return fields
 
 

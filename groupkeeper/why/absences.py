@@ -14,6 +14,7 @@ from groupkeeper.why.proposals import (
     more_heartbeats,
     outlast_outage,
     outlast_pause,
+    reserve_place,
     smaller_batches,
     sooner_end,
 )
@@ -39,7 +40,9 @@ def kept_place(current: Round, away_ms: int) -> str:
     """Return the sentence about an instance id, and a session that outlasts an absence."""
     about = current.removed[0]["who"] if current.removed else (current.cause or {}).get("who")
     is_static = bool((about or {}).get("instance"))
-    return proposed(current, keep_place(current, away_ms, is_static=is_static))
+    text = proposed(current, keep_place(current, away_ms, is_static=is_static))
+    reserved = judge(reserve_place(current, away_ms), Audience.of(current))
+    return joined_text(text, f"Or s{reserved.text[1:]}" if reserved.passes else "")
 
 
 def member_joined_again(current: Round, away_ms: int) -> str:

@@ -29,6 +29,7 @@ TOGETHER_MS: Final = 60_000
 _AFTER_OUTAGE: Final = frozenset({"session_expired", "member_joined", "static_member_joined"})
 """Causes of rounds after clients gave up their memberships during an outage of the coordinator."""
 _JOINS: Final = _AFTER_OUTAGE - {"session_expired"}
+GRACE: Final = "classic.scheduled.rebalance.max.delay.ms"
 NOTHING_WRONG: Final = "Nothing is wrong; no setting avoids it."
 STALLED: Final = (
     "Find what stopped the coordinator, its disk or its machine; no setting of the consumers is "
@@ -201,6 +202,25 @@ def _assignment_lost(current: Round, evidence: Part) -> str:
     return f"{text}, or split the group in 2: the leader's assignments are too large to be stored."
 
 
+def _expected_missing(current: Round, evidence: Part) -> str:
+    return "Start those that are missing, or remove their ids from classic.expected.instance.ids."
+
+
+def _seat_expired(current: Round, evidence: Part) -> str:
+    session_ms, back_ms = number(evidence, "session_timeout_ms"), current.returned_ms
+    if back_ms is None:
+        reserved = span(number(evidence, "reserved_ms") or 0)
+        return (
+            f"Nothing is wrong if it ended for good: {GRACE} of the group, {reserved}, is how long "
+            "its partitions stood still for nothing after the loss was noticed."
+        )
+    needed_ms = max(0, back_ms - (session_ms or 0))
+    return (
+        f"It came back {span(back_ms)} after its last request: {GRACE} of the group would have had "
+        f"to be longer than {needed_ms} to keep its partitions for it."
+    )
+
+
 def _duel(current: Round, evidence: Part) -> str:
     two = f" ({hosts_text(evidence)})" if hosts_text(evidence) else ""
     times = number(evidence, "replacements") or 2
@@ -261,7 +281,13 @@ ADVICE: Final[Mapping[str, Callable[[Round, Part], str]]] = {
     "metadata_changed": _of_client,
     "rejoined_after_load": _of_itself,
     "operator": _no_setting,
-    "policy": _no_setting,
+    "seat_expired": _seat_expired,
+    "seat_revoked": _partitions_revoked,
+    "window_over": _no_setting,
+    "expected_complete": _no_setting,
+    "expected_missing": _expected_missing,
+    "topics_changed": _no_setting,
+    "policy_changed": _no_setting,
     "max_poll_exceeded": absences.max_poll_exceeded,
     "member_left/shutdown": absences.member_left,
     "crash_or_network": absences.session_expired,

@@ -21,6 +21,8 @@ LARGEST_SESSION: Final = "group.max.session.timeout.ms"
 SMALLEST_SESSION: Final = "group.min.session.timeout.ms"
 LARGEST_GROUP: Final = "group.max.size"
 LARGEST_RECORD: Final = "message.max.bytes"
+GRACE: Final = "classic.scheduled.rebalance.max.delay.ms"
+RESERVE_ON: Final = "classic.reserve.on"
 
 COOPERATIVE: Final = "cooperative-sticky"
 """Name that all clients give this assignor in JoinGroup, and librdkafka in its configuration."""
@@ -28,6 +30,8 @@ COOPERATIVE: Final = "cooperative-sticky"
 OF_COORDINATOR: Final = frozenset(
     {LARGEST_SESSION, SMALLEST_SESSION, LARGEST_GROUP, LARGEST_RECORD}
 )
+OF_GROUP: Final = frozenset({GRACE, RESERVE_ON})
+"""Configs of a group at the coordinator, whatever its clients are (docs/policies.md)."""
 OF_CONSUMERS: Final = frozenset(
     {SESSION, HEARTBEAT, POLL_INTERVAL, POLL_RECORDS, INSTANCE, STRATEGY}
 )
@@ -119,6 +123,8 @@ def software_of_client(who: Part) -> ClientSoftware | None:
 
 def lacking(key: str, protocol_type: str | None, protocol: str | None) -> str:
     """Return why members of this type have no such setting; empty if they have it."""
+    if key in OF_GROUP and protocol_type == CONNECT:
+        return "Kafka Connect keeps the tasks of a lost worker itself (KIP-415)"
     if key in OF_COORDINATOR or (protocol_type == CONSUMER and protocol != STREAMS):
         return ""
     if protocol_type == CONSUMER:

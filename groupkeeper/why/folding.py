@@ -52,8 +52,15 @@ def folded(entries: Iterable[HistoryEntry]) -> list[ShownEntry]:
             shown.append(each)
             stretch = []
         else:
+            if each.type == "rebalance_deferred" and stretch and _is_its_join(stretch[-1], each):
+                stretch.pop()  # the line says that it joined
             stretch.append(each)
     return shown + _fold(stretch)
+
+
+def _is_its_join(before: Event, event: Event) -> bool:
+    members = [(each.fields.get("who") or {}).get("member") for each in (before, event)]
+    return before.type == "member_joined" and members[0] == members[1]
 
 
 def _fold(events: list[Event]) -> list[ShownEntry]:
@@ -75,12 +82,19 @@ def _kind(event: Event) -> object:
     fields = event.fields
     who = fields.get("who") or {}
     if event.type == "member_replaced":
-        return event.type, fields.get("quick"), fields.get("likely") in TWO_CLIENTS
+        is_seat = _reserved_ms(event) is not None
+        return event.type, is_seat, fields.get("quick"), fields.get("likely") in TWO_CLIENTS
+    if event.type == "seat_reserved":
+        return event.type, who.get("instance") or who.get("client_id"), who.get("host")
     if event.type == "member_fenced":
         return event.type, who.get("instance"), fields.get("api"), fields.get("likely")
     if event.type == "requests_refused":
         return event.type, name_of(who), fields.get("api"), fields.get("error")
     return id(event)
+
+
+def _reserved_ms(event: Event) -> int | None:
+    return number(event.fields.get("evidence") or {}, "reserved_ms")
 
 
 def repeated_text(repeated: Repeated) -> str:
@@ -93,14 +107,9 @@ def _sentence(repeated: Repeated) -> str:
     last, times = events[-1].fields, len(events)
     within = f"in {span(repeated.until_ms - repeated.at_ms)}"
     if events[0].type == "member_replaced":
-        names = some_of(dict.fromkeys(name_of(each.fields.get("who") or {}) for each in events))
-        known = [number(each.fields, "away_ms") for each in events]
-        away = [each for each in known if each is not None]
-        spans = dict.fromkeys((span(min(away)), span(max(away)))) if away else ()
-        after = f", away for {' to '.join(spans)}" if spans else ""
-        how = "without a rebalance" if last.get("quick") else "with a rebalance"
-        did = "changed hands" if last.get("likely") in TWO_CLIENTS else "restarted"
-        return f"{names} {did} {times} times {within}{after}, {how}{guess_text(last)}"
+        return _replaced(events, within)
+    if events[0].type == "seat_reserved":
+        return f"{person(last.get('who'))} was lost {times} times {within}, and its place kept"
     if events[0].type == "member_fenced":
         return (
             f"{person(last.get('who'))} was fenced {times} times {within}: its "
@@ -112,3 +121,29 @@ def _sentence(repeated: Repeated) -> str:
         f"{count(refused, 'request')} ({last.get('api', 'unknown')}) of {person(last.get('who'))} "
         f"refused with {last.get('error', 'an error')} {within}"
     )
+
+
+def _replaced(events: tuple[Event, ...], within: str) -> str:
+    last, times, is_seat = events[-1].fields, len(events), _reserved_ms(events[0]) is not None
+    who = [each.fields.get("who") or {} for each in events]
+    # A dynamic member has another id each time.
+    names = [(is_seat and each.get("client_id")) or name_of(each) for each in who]
+    known = [number(each.fields, "away_ms") for each in events]
+    away = [each for each in known if each is not None]
+    spans = dict.fromkeys((span(min(away)), span(max(away)))) if away else ()
+    after = f", away for {' to '.join(spans)}" if spans else ""
+    how = "without a rebalance" if last.get("quick") else "with a rebalance"
+    did = "changed hands" if last.get("likely") in TWO_CLIENTS else "restarted"
+    cost = f": {_still(events)} partition-seconds, and nobody else stopped" if is_seat else ""
+    text = f"{some_of(dict.fromkeys(names))} {did} {times} times {within}{after}, {how}"
+    return f"{text}{cost}{guess_text(last)}"
+
+
+def _still(events: tuple[Event, ...]) -> int:
+    """Return for how many partition-seconds the partitions of these members stood still."""
+    parts = [(each.fields, each.fields.get("evidence") or {}) for each in events]
+    unread_ms = sum(
+        (number(fields, "away_ms") or 0) * (number(evidence, "partitions") or 0)
+        for fields, evidence in parts
+    )
+    return round(unread_ms / 1_000)

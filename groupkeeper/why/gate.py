@@ -14,12 +14,14 @@ from typing import Final, NamedTuple
 from groupkeeper.history.rounds import Round, SessionLimits
 from groupkeeper.protocol.embedded import CONSUMER
 from groupkeeper.why.client_settings import (
+    GRACE,
     HEARTBEAT,
     INSTANCE,
     LARGEST_GROUP,
     LARGEST_RECORD,
     LARGEST_SESSION,
     OF_COORDINATOR,
+    OF_GROUP,
     POLL_INTERVAL,
     POLL_RECORDS,
     SESSION,
@@ -128,7 +130,7 @@ def _invalid(change: SettingChange, audience: Audience) -> str:
     for key, value in change.settings:
         if why := lacking(key, audience.protocol_type, audience.protocol):
             return why
-        if key in OF_COORDINATOR:
+        if key in OF_COORDINATOR | OF_GROUP:
             continue
         for client in audience.clients:
             if key in client.lacks or (key == STRATEGY and client.cooperative is None):
@@ -175,9 +177,13 @@ def _text(key: str, value: int | str, audience: Audience) -> str:
         text = "a group.instance.id for each member"
     elif isinstance(value, int):
         text = setting(key, value)
+    elif key != STRATEGY:
+        text = f"{key}={value}"
     else:
         names = dict.fromkeys(each.cooperative or value for each in audience.clients)
         text = f"{key}={' or '.join(names) or value}"
+    if key in OF_GROUP:
+        return f"{text} of the group"
     if key in OF_COORDINATOR:
         limits = audience.limits
         now = {LARGEST_SESSION: limits.max_ms, SMALLEST_SESSION: limits.min_ms}.get(key)
@@ -196,6 +202,8 @@ def _procedure(settings: Iterable[tuple[str, int | str]]) -> str:
             ", by two rolling restarts: first with both assignors in the list, then with the new"
             " one alone"
         )
+    if keys <= OF_GROUP:
+        return ", without a change of its clients"
     return ", by one rolling restart with one id for each process" if INSTANCE in keys else ""
 
 
@@ -208,6 +216,9 @@ def _gain(change: SettingChange) -> str:
 
 def _price(settings: Iterable[tuple[str, int | str]], audience: Audience) -> str:
     """Return what a longer session costs in other incidents; empty if it is not longer."""
+    grace_ms = dict(settings).get(GRACE)
+    if isinstance(grace_ms, int):
+        return f" Partitions of a member that ends for good then wait {span(grace_ms)} longer."
     session_ms = dict(settings).get(SESSION)
     if not isinstance(session_ms, int) or session_ms <= (audience.session_timeout_ms or 0):
         return ""

@@ -19,6 +19,8 @@ from groupkeeper.why.texts import (
 )
 from groupkeeper.why.words import STALLS, cause_text, outage_text
 
+GRACE_SETTING: Final = "classic.scheduled.rebalance.max.delay.ms"
+
 OFFSETS_SHOWN: Final = 4
 """Maximum number of offsets shown for a reset."""
 
@@ -46,6 +48,8 @@ def _replaced(fields: Part) -> str:
     after = f" after {span(away)}" if away is not None else ""
     old = short_id(fields.get("old_member") or "")
     who, evidence = person(fields.get("who")), fields.get("evidence") or {}
+    if evidence.get("reserved_ms") is not None:
+        return _seat_taken(fields, who, old, evidence)
     if evidence.get("old_connection") == "open" or fields.get("likely") == "taken_over":
         where = f" on {str(evidence['old_host']).lstrip('/')}" if evidence.get("old_host") else ""
         heard = f" and which had been heard from {span(away)} before" if away is not None else ""
@@ -54,6 +58,87 @@ def _replaced(fields: Part) -> str:
             f"probably another client, not a restart{guess_text(fields)}"
         )
     return f"{who} restarted{after} and took the place of {old}, {how}{guess_text(fields)}"
+
+
+def _seat_taken(fields: Part, who: str, old: str, evidence: Part) -> str:
+    away = fields.get("away_ms")
+    after = f" {span(away)} after its last request" if away is not None else ""
+    held = count(evidence.get("partitions") or 0, "partition")
+    if not fields.get("quick"):
+        return f"{who} took the place of {old}{after}, with a rebalance"
+    early = "" if evidence["reserved_ms"] else ", whose connection was closed,"
+    still = f" and got its {held}, which had stood still for {span(away)}" if away else ""
+    return f"{who} took the place of {old}{early}{after}{still}: no rebalance, nobody else stopped"
+
+
+def _seat_reserved(fields: Part) -> str:
+    cause = fields.get("cause") or {}
+    evidence = cause.get("evidence") or {}
+    silent, places = evidence.get("silent_ms"), fields.get("partitions")
+    held = "partitions"
+    if places is not None:
+        held = count(sum(map(len, places.values())), "partition")
+    how = "left" if cause.get("code") == "member_left" else "was lost"
+    since = f": its last heartbeat came {span(silent)} before" if silent else ""
+    kept = f" for {span(fields['reserved_ms'])}" if fields.get("reserved_ms") is not None else ""
+    return (
+        f"{person(fields.get('who'))} {how}{since}. Its {held} are reserved{kept}, and nobody else "
+        f"stops ({GRACE_SETTING} of the group)"
+    )
+
+
+def _deferred(fields: Part) -> str:
+    who, policy = person(fields.get("who")), fields.get("policy") or "a policy"
+    for_ms = fields.get("for_ms")
+    if policy == "classic.remote.assignor":
+        return f"{who} joined, and the server gives it partitions: no rebalance ({policy})"
+    if for_ms is None:
+        return f"{who} joined and stands by: no rebalance ({policy} of the group)"
+    return (
+        f"{who} joined and gets no partitions for {span(for_ms)}, or until more newcomers came: no "
+        f"rebalance so far ({policy} of the group)"
+    )
+
+
+def _activated(fields: Part) -> str:
+    places, silent = fields.get("partitions"), fields.get("silent_ms")
+    held = "partitions"
+    if places is not None:
+        held = count(sum(map(len, places.values())), "partition")
+    still = f", which had stood still for {span(silent)}" if silent else ""
+    old = short_id(fields.get("old_member") or "")
+    return (
+        f"{person(fields.get('who'))}, which stood by, got the {held} of "
+        f"{old or 'another member'}{still}: no rebalance, nobody else stopped"
+    )
+
+
+def _assignment_changed(fields: Part) -> str:
+    members = fields.get("assignment") or []
+    names = some_of(
+        f"{name_of(each)} now has {partitions_text(each.get('partitions') or {}) or 'none'}"
+        for each in members
+    )
+    return f"the server moved partitions without a rebalance: {names or 'unknown'}"
+
+
+def _policy_refused(fields: Part) -> str:
+    names, protocol = some_of(fields.get("policies") or ["policies"]), fields.get("protocol")
+    of = f" of {protocol}" if protocol else ""
+    return (
+        f"{names} of the group do nothing: the assignor{of} keeps data of its own in assignments, "
+        "or the members are no consumers"
+    )
+
+
+def _configs_changed(fields: Part) -> str:
+    before, after = fields.get("before") or {}, fields.get("after") or {}
+    changed = [
+        f"{name}: {before.get(name, 'not set')} -> {after.get(name, 'not set')}"
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name)
+    ]
+    return f"{person(fields.get('who'))} changed configs of the group ({some_of(changed)})"
 
 
 def guess_text(fields: Part) -> str:
@@ -179,6 +264,12 @@ _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "member_fenced": _fenced,
     "member_replaced": _replaced,
     "member_removed": _removed,
+    "seat_reserved": _seat_reserved,
+    "configs_changed": _configs_changed,
+    "rebalance_deferred": _deferred,
+    "standby_activated": _activated,
+    "policy_refused": _policy_refused,
+    "assignment_changed": _assignment_changed,
     "member_joined": lambda fields: f"{person(fields.get('who'))} joined",
     "requests_refused": _refused,
     "offsets_reset": _reset,

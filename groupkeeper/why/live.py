@@ -19,6 +19,8 @@ _TIMERS: Final[Mapping[str, str]] = {
     " assignment are removed",
     "session": "the session of {who} ends unless it sends a heartbeat",
     "new_member": "{who} is removed unless the join phase ends first",
+    "window": "newcomers without partitions get some, in a rebalance",
+    "seats": "the places of lost members are given up, and the group rebalances",
     "pending_member": "the member id {who} is dropped unless its client joins with it",
 }
 """The effect of each timer, by name."""
@@ -50,8 +52,20 @@ def _state(view: Part, members: Sequence[Part]) -> str:
         f"Now: {view.get('state', 'unknown')}{for_ms}, generation {view.get('generation', '?')}, "
         f"{count(len(members), 'member')}."
     )
+    text += _seats(view, members)
     cause = rebalance.get("cause") or {}
     return f"{text} {cause_text(cause, Round('', 0, 0, 0))}" if cause.get("code") else text
+
+
+def _seats(view: Part, members: Sequence[Part]) -> str:
+    lost = [each for each in members if each.get("reserved_ms") is not None]
+    left = view.get("seats_end_in_ms")
+    idle = sum(each.get("standby") is True for each in members)
+    text = f" {count(idle, 'member')} without partitions stand by." if idle else ""
+    if not lost or not isinstance(left, int):
+        return text
+    names = some_of(name_of(each) for each in lost)
+    return f"{text} {names} lost: the partitions are reserved for another {span(left)}."
 
 
 def _waiting(view: Part, members: Sequence[Part]) -> str:

@@ -12,10 +12,12 @@ from groupkeeper.history.rounds import Round
 from groupkeeper.history.unread import keeps_partitions
 from groupkeeper.why.client_settings import (
     COOPERATIVE,
+    GRACE,
     HEARTBEAT,
     INSTANCE,
     POLL_INTERVAL,
     POLL_RECORDS,
+    RESERVE_ON,
     SESSION,
     STRATEGY,
 )
@@ -25,6 +27,9 @@ from groupkeeper.why.texts import above
 
 PROMPT_MS: Final = 5_000
 """Time within which a polling member rejoins after its heartbeat reports the rebalance."""
+LEAST_GRACE_MS: Final = 10_000
+MOST_GRACE_MS: Final = 1_800_000
+"""Bounds of a grace that is proposed; the coordinator has the upper one, too."""
 EACH: Final = "one for each member"
 REBALANCES: Final = 2
 """Rebalances of incremental members for one change: the first takes, the second gives."""
@@ -37,6 +42,20 @@ def keep_place(current: Round, away_ms: int, *, is_static: bool) -> SettingChang
     if session_ms != current.session_timeout_ms:
         settings += ((SESSION, session_ms),)
     return SettingChange(settings, absence_cost(current, session_ms))
+
+
+def reserve_place(current: Round, away_ms: int) -> SettingChange:
+    """Propose that the coordinator keeps the partitions of lost members for an absence like this
+    one. Members that leave are kept only if the lost one left.
+    """
+    codes = [(each.get("cause") or {}).get("code") for each in current.removed]
+    has_left = "member_left" in codes if codes else current.away_connection is None
+    session_ms = 0 if has_left else current.session_timeout_ms or 0
+    grace_ms = min(above(max(away_ms - session_ms, LEAST_GRACE_MS), 1.5), MOST_GRACE_MS)
+    settings: tuple[tuple[str, int | str], ...] = ((GRACE, grace_ms),)
+    if has_left:
+        settings += ((RESERVE_ON, "lost,left"),)
+    return SettingChange(settings, absence_cost(current, session_ms + grace_ms))
 
 
 def outlast_pause(current: Round, away_ms: int) -> SettingChange:

@@ -84,7 +84,7 @@ def name_of(who: Part) -> str:
 
 def person(who: Part | None) -> str:
     """Return a member or client with its details: pod-3 (member billing-1c9f, on 10.0.0.7,
-    librdkafka 2.3.0).
+    librdkafka 2.3.0, logged in as User:billing).
     """
     if not who:
         return "a client"
@@ -100,6 +100,8 @@ def person(who: Part | None) -> str:
     software = software_of(who)
     if software and software.replace(" ", "-") not in name:
         details.append(software)
+    if who.get("principal"):
+        details.append(f"logged in as {who['principal']}")
     return f"{name} ({', '.join(details)})" if details else name
 
 

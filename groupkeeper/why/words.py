@@ -255,6 +255,62 @@ def _operator(cause: Part, evidence: Part, current: Round) -> str:
     return f"An operator forced it{': ' + _who(cause) if cause.get('who') else ''}."
 
 
+def _seat_expired(cause: Part, evidence: Part, current: Round) -> str:
+    silent, reserved = number(evidence, "silent_ms"), number(evidence, "reserved_ms")
+    how = "left" if evidence.get("lost_by") == "member_left" else "was lost"
+    held = count(number(evidence, "partitions") or 0, "partition")
+    kept = f", {span(reserved)} of it reserved" if reserved is not None else ""
+    still = f": its {held} stood still for {span(silent)}{kept}" if silent is not None else ""
+    return f"{_who(cause)} {how}, and nobody came back for it{still}."
+
+
+def _seat_revoked(cause: Part, evidence: Part, current: Round) -> str:
+    amount = number(evidence, "revoked") or 0
+    whom = "a lost member, whose place is reserved"
+    if cause.get("who"):
+        whom = f"the process before {_who(cause)}, which did not live to give them up"
+    return (
+        f"The last rebalance took {count(amount, 'partition')} from {whom}; this one gives them to "
+        "others."
+    )
+
+
+def _window_over(cause: Part, evidence: Part, current: Round) -> str:
+    newcomers, waited = number(evidence, "newcomers"), number(evidence, "waited_ms")
+    who = count(newcomers, "newcomer") if newcomers is not None else "Newcomers"
+    after = f" after {span(waited)}" if waited is not None else ""
+    return f"{who} got partitions{after}, together."
+
+
+def _expected(cause: Part, evidence: Part, current: Round) -> str:
+    waited, missing = number(evidence, "waited_ms"), evidence.get("missing")
+    after = f" after {span(waited)}" if waited is not None else ""
+    if cause["code"] == "expected_complete":
+        return f"All members that were expected had come{after}, and got partitions together."
+    named = missing if isinstance(missing, list) else []
+    amount = number(evidence, "count") or len(named)
+    who = some_of(map(str, named), number=amount) if named else "Not all"
+    came = "had not come" if named else "of those that were expected had come"
+    return f"{who} {came}{after}; the other members got partitions."
+
+
+def _topics_changed(cause: Part, evidence: Part, current: Round) -> str:
+    before, now = number(evidence, "partitions_before"), number(evidence, "partitions_now")
+    topic = evidence.get("topic") or "a topic"
+    if before is None or now is None:
+        return f"The coordinator noticed that {topic} has changed."
+    return f"{topic} has {count(now, 'partition')}, not {before}, which the coordinator noticed."
+
+
+def _policy_changed(cause: Part, evidence: Part, current: Round) -> str:
+    active, wanted = number(evidence, "active"), number(evidence, "wanted")
+    if active is None or wanted is None:
+        return "A config of the group was changed."
+    get = "gets" if wanted == 1 else "get"
+    now = f"{count(wanted, 'member')} {get} partitions, not {active}"
+    return f"A config of the group was changed: {now}."
+
+
 _TRIGGERS: Final[Mapping[str, str | Callable[[Part, Part, Round], str]]] = {
     "member_joined": _member_joined,
     "static_member_joined": _static_joined,
@@ -277,7 +333,13 @@ _TRIGGERS: Final[Mapping[str, str | Callable[[Part, Part, Round], str]]] = {
     "group_shrunk": _group_shrunk,
     "assignment_lost": _assignment_lost,
     "operator": _operator,
-    "policy": "A policy of the group held or ended the join phase.",
+    "seat_expired": _seat_expired,
+    "seat_revoked": _seat_revoked,
+    "window_over": _window_over,
+    "expected_complete": _expected,
+    "expected_missing": _expected,
+    "topics_changed": _topics_changed,
+    "policy_changed": _policy_changed,
 }
 """Sentences by cause code."""
 

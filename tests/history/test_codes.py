@@ -14,11 +14,23 @@ def test_inferred_causes_have_the_codes_of_stored_ones() -> None:
     assert MAX_POLL in LIKELY
 
 
+WITHOUT_CLIENT = (
+    "group_shrunk",
+    "assignment_lost",
+    "seat_revoked",
+    "window_over",
+    "policy_changed",
+    "topics_changed",
+    "expected_complete",
+    "expected_missing",
+)
+
+
 def test_each_cause_is_in_every_table() -> None:
     unknown = [*FAMILIES][-1]
     for code, word in CODES.items():
         assert word.family in FAMILIES and word.family != unknown, code
-        assert word.briefly or code in ("group_shrunk", "assignment_lost", "policy"), code
+        assert word.briefly or code in WITHOUT_CLIENT, code
     assert {each.family for each in LIKELY.values()} <= {*FAMILIES, ""}
-    assert _TRIGGERS.keys() == CODES.keys() == {*CauseCode, "policy"}
+    assert _TRIGGERS.keys() == CODES.keys() == {*CauseCode}
     assert CODES.keys() <= ADVICE.keys()

@@ -111,6 +111,15 @@ def test_a_static_member_that_comes_back_is_a_chain_of_sessions() -> None:
     assert [each["connection"] for each in (first, second, third)] == ["open", "open", None]
 
 
+@pytest.mark.parametrize("lost_by", ["member_left", None])
+def test_a_place_that_was_reserved_was_lost_by_something(lost_by: str | None) -> None:
+    told = stable("m1")
+    evidence = {} if lost_by is None else {"lost_by": lost_by}
+    about = {"old_member": "m1", "quick": True, "away_ms": 4_000, "evidence": evidence}
+    told.at(10_000).tell("member_replaced", who=who("m2"), **about)
+    assert [each["lost_by"] for each in sessions(told)] == [lost_by, None]
+
+
 def test_a_client_that_comes_back_has_been_away_since_its_last_request() -> None:
     told = stable("m1")
     told.at(60_000)

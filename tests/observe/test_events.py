@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.coordinator.caller import Peer
 from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.facts import (
     Fact,
@@ -16,6 +17,7 @@ from groupkeeper.coordinator.facts import (
     NotedFact,
     RebalanceCompleted,
 )
+from groupkeeper.coordinator.policy import GRACE, REMOTE_ASSIGNOR, RESERVE_ON, TARGET_SIZE
 from groupkeeper.observe.assigned import READ_BYTES
 from groupkeeper.observe.events import REASON_BYTES, TEXT_BYTES, event_of, type_of
 from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
@@ -78,6 +80,8 @@ def busy() -> Scene:
     scene.join("ann")
     scene.advance(SESSION * 10)
     scene.form("bea", "eve")
+    scene.configure({GRACE: "1000", RESERVE_ON: "left"})
+    scene.leave("eve")
     scene.stop(SESSION)
     scene.crash()
     scene.advance(SESSION * 10)
@@ -90,8 +94,29 @@ def busy() -> Scene:
     return scene
 
 
+def with_standby() -> Scene:
+    """A group that may have one member with partitions, and another assignor in between."""
+    scene = Scene()
+    scene.form("bea")
+    scene.configure({TARGET_SIZE: "1"})
+    scene.force_rebalance()  # the group's assignor has no format of a consumer
+    scene.join("bea")
+    scene.sync("bea", {"bea": b"tasks"})
+    for _ in range(2):  # after the first the policy holds again, for which there is a second one
+        scene.force_rebalance()
+        scene.join("bea")
+        scene.sync("bea", {"bea": assigned(t=[0, 1])})
+    assert scene.join("ann").outcome == "NONE"
+    scene.sync("ann")
+    scene.leave("bea")
+    scene.partition_counts["t"] = 3
+    scene.configure({REMOTE_ASSIGNOR: "uniform"})
+    scene.advance(0)
+    return scene
+
+
 def test_every_type_is_produced_with_the_fields_of_its_table_and_no_other() -> None:
-    events = told(busy())
+    events = told(busy()) + told(with_standby())
     assert {event.type for event in events} == TYPES.keys() - OF_THE_LOG
     for event in events:
         table = TYPES[event.type].fields
@@ -145,6 +170,18 @@ def test_a_cause_has_the_guess_and_its_evidence() -> None:
     )
     assert (found["likely"], found["evidence"]) == ("shutdown", {"idle_ms": 3})
     assert found["who"]["software"] == {"name": "librdkafka", "version": "2.3.0"}
+
+
+def test_who_has_logged_in_is_in_the_event_of_what_they_did() -> None:
+    scene = Scene()
+    scene.form("lea", "fred")
+    scene.peers["admin"] = Peer("admin", "/h", principal="User:admin")
+    scene.leave_as("admin", (scene.person("fred").member_id, None))
+    [fact] = scene.noted(MemberRemoved)
+    event = event_of(noted(fact))
+    assert event is not None
+    assert event.fields["cause"]["who"]["principal"] == "User:admin"
+    assert event.fields["who"]["principal"] is None
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "€", "\ud800"])

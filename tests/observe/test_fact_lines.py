@@ -1,6 +1,7 @@
 """What an operator reads about groups."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -156,6 +157,19 @@ def test_a_removal_says_who_was_removed_and_by_whom(lines: Lines) -> None:
     assert (found["member"], found["host"]) == ("m", "/10.0.0.7")
     assert (found["by_client_id"], found["by_host"]) == ("admin", "/10.0.0.9")
     assert found["reason"] == "scaling in"
+    assert "by_principal" not in found, "nobody has logged in"
+
+
+def test_a_removal_names_the_principal_of_the_remover(lines: Lines) -> None:
+    cause = Cause(CauseCode.MEMBER_REMOVED_BY_ADMIN, replace(ADMIN, principal="User:ops"))
+    found = line_of(MemberRemoved("g", 1, "Stable", 0, WHO, cause), lines)
+    assert (found["by_principal"], "principal" in found) == ("User:ops", False)
+
+
+def test_who_has_logged_in_is_named(lines: Lines) -> None:
+    who = replace(ADMIN, principal="User:ops")
+    found = line_of(GroupDeleted("g", 0, "Dead", 0, "request", who), lines)
+    assert (found["client_id"], found["principal"]) == ("admin", "User:ops")
 
 
 def test_who_was_waited_for_is_named_up_to_a_few(lines: Lines) -> None:

@@ -85,3 +85,62 @@ def test_fields_may_be_missing() -> None:
             told.tell(type_)
     text = " ".join(lines(told.entries()))
     assert "None" not in text and "a client was fenced 3 times" in text
+
+
+def test_places_that_were_kept_are_told_apart_from_restarts_with_what_stood_still() -> None:
+    told = Told()
+    restarts(told, 0, 240, 5, 900)
+    seat = {"reserved_ms": 4_000, "lost_by": "session_expired", "partitions": 4}
+    for number in range(3):
+        lost = who(f"m{number}", client_id="billing-c")
+        told.at(400_000 + number * 60_000).tell(
+            "seat_reserved", who=lost, cause=cause("session_expired", lost), reserved_ms=60_000
+        )
+        back = who(f"b{number}", client_id="billing-c")
+        told.at(404_000 + number * 60_000).tell(
+            "member_replaced", who=back, old_member="o", quick=True, away_ms=10_000, evidence=seat
+        )
+    _, lost_text, back_text = lines(told.entries())
+    assert "was lost 3 times in 2 min, and its place kept" in lost_text
+    assert back_text.endswith(
+        "billing-c restarted 3 times in 2 min, away for 10 s, without a rebalance: 120 "
+        "partition-seconds, and nobody else stopped"
+    )
+
+
+def test_a_place_that_was_kept_is_told_with_what_it_cost() -> None:
+    told = Told()
+    seat = {"reserved_ms": 4_000, "lost_by": "session_expired", "partitions": 4}
+    early = {"reserved_ms": 0, "connection": "closed", "partitions": 1}
+    for evidence in (seat, early):
+        told.tell(
+            "member_replaced",
+            who=who("m2"),
+            old_member="m1",
+            quick=True,
+            away_ms=22_000,
+            evidence=evidence,
+        )
+    first, second = lines(told.entries())
+    assert first.endswith(
+        "m2 (client billing, on 10.0.0.7) took the place of m1 22 s after its last request and got "
+        "its 4 partitions, which had stood still for 22 s: no rebalance, nobody else stopped"
+    )
+    assert "took the place of m1, whose connection was closed, 22 s after" in second
+
+
+def test_a_newcomer_that_waits_is_told_once_and_after_its_join() -> None:
+    told = Told()
+    newcomer = who("m9")
+    told.tell("member_joined", who=newcomer, kind="dynamic")
+    told.tell(
+        "rebalance_deferred",
+        who=newcomer,
+        cause=cause("member_joined", newcomer),
+        policy="classic.target.group.size",
+        for_ms=None,
+    )
+    [only] = lines(told.entries())
+    assert "joined and stands by" in only
+    joined, _ = told.entries()
+    assert not isinstance(joined, Round) and joined.type == "member_joined"

@@ -14,12 +14,14 @@ from groupkeeper.why.advice import advice
 from groupkeeper.why.client_settings import (
     AIOKAFKA,
     COOPERATIVE,
+    GRACE,
     HEARTBEAT,
     INSTANCE,
     LARGEST_GROUP,
     LIBRDKAFKA,
     POLL_INTERVAL,
     POLL_RECORDS,
+    RESERVE_ON,
     SARAMA,
     SESSION,
     STRATEGY,
@@ -30,6 +32,7 @@ from groupkeeper.why.client_settings import FRANZ_GO as GO
 from groupkeeper.why.client_settings import JAVA as JAVA_CLIENT
 from groupkeeper.why.client_settings import KAFKA_PYTHON as PYTHON
 from groupkeeper.why.gate import FREE, LEAST_SAVED_MS, WORTH, Audience, Cost, SettingChange, judge
+from groupkeeper.why.proposals import reserve_place
 from groupkeeper.why.texts import settings_in
 from tests.support.told_events import who
 from tests.support.told_incidents import CONFLUENT, FRANZ_GO, JAVA, KAFKA_PYTHON, absence
@@ -341,3 +344,37 @@ def test_an_instance_id_is_proposed_if_and_only_if_it_would_have_cost_clearly_le
     is_worth_it = then_ms < now_ms * WORTH and now_ms - then_ms >= LEAST_SAVED_MS
     for text in told(absence(away_ms=away_ms, **shape)):
         assert ("Set a group.instance.id" in text) is is_worth_it, text
+
+
+# -- configs of the group --------------------------------------------------------------------------
+
+
+def test_a_grace_needs_nothing_of_clients_and_says_what_it_costs() -> None:
+    change = SettingChange(((GRACE, 15_000),), LESS)
+    for about in (JAVAS, of(AIOKAFKA), of(SARAMA)):
+        verdict = judge(change, about)
+        assert verdict.text == (
+            "Set classic.scheduled.rebalance.max.delay.ms=15000 (15 s) of the group, without a "
+            "change of its clients: nobody read for 50 partition-seconds, it would have been 20. "
+            "Partitions of a member that ends for good then wait 15 s longer."
+        )
+
+
+def test_connect_keeps_the_tasks_of_lost_workers_itself() -> None:
+    verdict = judge(SettingChange(((GRACE, 15_000),), LESS), Audience("connect", "sessioned", ()))
+    assert "KIP-415" in verdict.text and not verdict.passes
+
+
+def test_a_grace_that_would_not_have_paid_is_refused() -> None:
+    assert not judge(SettingChange(((GRACE, 15_000),), Cost(50_000, 60_000)), JAVAS).passes
+    assert not judge(SettingChange(((GRACE, 15_000),)), JAVAS).passes
+
+
+def test_members_that_leave_are_kept_only_if_the_lost_one_left() -> None:
+    for code, wanted in (("member_left", True), ("session_expired", False)):
+        current = Round("g", 1, 1, 1)
+        current.removed = [{"who": who(), "cause": {"code": code}}]
+        current.session_timeout_ms = 10_000
+        settings = dict(reserve_place(current, 22_000).settings)
+        assert settings.pop(RESERVE_ON, None) == ("lost,left" if wanted else None)
+        assert settings == {GRACE: 35_000 if wanted else 20_000}

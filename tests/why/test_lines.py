@@ -8,7 +8,7 @@ from groupkeeper.protocol.group_events import Event
 from groupkeeper.why.lines import line
 from tests.support.told_events import Told, cause, who
 
-IN_ROUNDS = {each for each in TYPES if each.startswith("rebalance_")}
+IN_ROUNDS = {each for each in TYPES if each.startswith("rebalance_")} - {"rebalance_deferred"}
 QUIET = {"commits", "member_rejoined", "group_created"}
 ADMIN = who("", client_id="adminclient-1", host="/10.0.0.1")
 
@@ -62,6 +62,67 @@ LINES = {
     "member_joined": (
         {"who": who("m1"), "kind": "dynamic"},
         "m1 (client billing, on 10.0.0.7) joined",
+    ),
+    "seat_reserved": (
+        {
+            "who": who("m1"),
+            "cause": {**cause("session_expired", who("m1")), "evidence": {"silent_ms": 6_000}},
+            "partitions": {"orders": [0, 1], "payments": [7]},
+            "reserved_ms": 60_000,
+        },
+        (
+            "m1 (client billing, on 10.0.0.7) was lost: its last heartbeat came 6.0 s before. Its "
+            "3 partitions are reserved for 60 s, and nobody else stops "
+            "(classic.scheduled.rebalance.max.delay.ms of the group)"
+        ),
+    ),
+    "rebalance_deferred": (
+        {
+            "who": who("m1"),
+            "cause": cause("member_joined", who("m1")),
+            "policy": "classic.scale.up.window.ms",
+            "for_ms": 5_000,
+        },
+        (
+            "m1 (client billing, on 10.0.0.7) joined and gets no partitions for 5.0 s, or until "
+            "more newcomers came: no rebalance so far (classic.scale.up.window.ms of the group)"
+        ),
+    ),
+    "standby_activated": (
+        {
+            "who": who("m2"),
+            "old_member": "m1",
+            "silent_ms": 6_000,
+            "partitions": {"orders": [0, 1]},
+            "cause": cause("session_expired", who("m1")),
+        },
+        (
+            "m2 (client billing, on 10.0.0.7), which stood by, got the 2 partitions of m1, which "
+            "had stood still for 6.0 s: no rebalance, nobody else stopped"
+        ),
+    ),
+    "assignment_changed": (
+        {
+            "assignment": [
+                {"member": "m1", "instance": None, "partitions": {"orders": [0, 1]}},
+                {"member": "m2", "instance": "pod-2", "partitions": {}},
+            ]
+        },
+        (
+            "the server moved partitions without a rebalance: m1 now has orders 0-1, pod-2 now has "
+            "none"
+        ),
+    ),
+    "policy_refused": (
+        {"policies": ["classic.target.group.size"], "protocol": "stream"},
+        (
+            "classic.target.group.size of the group do nothing: the assignor of stream keeps data "
+            "of its own in assignments, or the members are no consumers"
+        ),
+    ),
+    "configs_changed": (
+        {"who": ADMIN, "before": {"a": "1", "b": "2"}, "after": {"a": "3", "b": "2", "c": "4"}},
+        ("adminclient-1 (on 10.0.0.1) changed configs of the group (a: 1 -> 3, c: not set -> 4)"),
     ),
     "requests_refused": (
         {
@@ -166,3 +227,16 @@ def test_a_clock_that_was_moved_is_told_with_its_direction() -> None:
     for jump_ms, way in ((-60_000, "back by 60 s"), (60_000, "forward by 60 s")):
         text = told_line("coordinator_stalled", what="clock", duration_ms=5, jump_ms=jump_ms)
         assert f"the wall clock of the coordinator was moved {way}" in text
+
+
+def test_a_newcomer_whom_the_server_gives_partitions() -> None:
+    text = told_line(
+        "rebalance_deferred",
+        who=who("m1"),
+        cause=cause("member_joined", who("m1")),
+        policy="classic.remote.assignor",
+        for_ms=None,
+    )
+    assert text.endswith(
+        "joined, and the server gives it partitions: no rebalance (classic.remote.assignor)"
+    )

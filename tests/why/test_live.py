@@ -104,3 +104,9 @@ def test_only_time_passing_is_no_news() -> None:
 def test_a_view_of_another_server_needs_no_field() -> None:
     assert live_text({}) == "Now: unknown, generation ?, 0 members."
     assert live_text({"next_timer": {"name": "tea"}, "members": None, "rebalance": None})
+
+
+def test_lost_members_are_named() -> None:
+    lost = member("fred", instance="pod-3", reserved_ms=3_000)
+    text = live_text(view(members=[member("lea"), lost], seats_end_in_ms=57_000))
+    assert text.endswith(" pod-3 lost: the partitions are reserved for another 57 s.")

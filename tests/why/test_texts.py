@@ -1,6 +1,6 @@
 import pytest
 
-from groupkeeper.why.texts import setting, settings_in
+from groupkeeper.why.texts import person, setting, settings_in
 
 
 def test_settings_are_read_from_a_text_as_they_were_written():
@@ -18,3 +18,8 @@ def test_settings_are_read_from_a_text_as_they_were_written():
 @pytest.mark.parametrize("text", ["", "a=1", "partition.assignment.strategy=range", "a.b = 1"])
 def test_other_texts_have_none(text):
     assert settings_in(text) == []
+
+
+def test_a_person_is_named_with_the_login() -> None:
+    who = {"member": "", "client_id": "admin", "host": "/10.0.0.7", "principal": "User:ops"}
+    assert person(who) == "admin (on 10.0.0.7, logged in as User:ops)"

@@ -77,7 +77,71 @@ def test_every_advice_is_a_sentence_and_proposes_no_setting_whose_cost_is_unknow
     ("why", "fields", "said"),
     [
         (cause("operator"), {}, ["Nothing is wrong; no setting avoids it."]),
-        (cause("policy"), {}, ["Nothing is wrong; no setting avoids it."]),
+        (
+            cause(
+                "seat_expired",
+                POD,
+                silent_ms=70_000,
+                session_timeout_ms=10_000,
+                reserved_ms=60_000,
+                partitions=4,
+                lost_by="session_expired",
+            ),
+            {},
+            [
+                (
+                    "was lost, and nobody came back for it: its 4 partitions stood still for 70 s, "
+                    "60 s of it reserved."
+                ),
+                "Nothing is wrong if it ended for good",
+            ],
+        ),
+        (
+            cause("seat_expired", POD, session_timeout_ms=10_000, reserved_ms=60_000),
+            {"returned_ms": 95_000},
+            [
+                (
+                    "It came back 95 s after its last request: "
+                    "classic.scheduled.rebalance.max.delay.ms of the group would have had to be "
+                    "longer than 85000"
+                )
+            ],
+        ),
+        (
+            cause("window_over", newcomers=4, waited_ms=11_000),
+            {},
+            ["4 newcomers got partitions after 11 s, together."],
+        ),
+        (
+            cause("expected_complete", newcomers=4, waited_ms=11_000),
+            {},
+            ["All members that were expected had come after 11 s, and got partitions together."],
+        ),
+        (
+            cause("expected_missing", newcomers=3, waited_ms=60_000, missing=["pod-3"], count=1),
+            {},
+            ["pod-3 had not come after 60 s; the other members got partitions.", "Start those"],
+        ),
+        (
+            cause("topics_changed", topic="orders", partitions_before=6, partitions_now=12),
+            {},
+            ["orders has 12 partitions, not 6, which the coordinator noticed."],
+        ),
+        (
+            cause("policy_changed", active=3, wanted=2),
+            {},
+            ["A config of the group was changed: 2 members get partitions, not 3."],
+        ),
+        (
+            cause("seat_revoked", revoked=3),
+            {},
+            ["took 3 partitions from a lost member, whose place is reserved"],
+        ),
+        (
+            cause("seat_revoked", POD, revoked=1),
+            {},
+            ["took 1 partition from the process before ", "which did not live to give them up"],
+        ),
         (
             cause("operator", TEST) | {"reason": "deploy"},
             {},
