@@ -35,7 +35,7 @@ from groupkeeper.analytics.questions.registry import QUESTIONS, Local, OnSpark, 
 from groupkeeper.analytics.reading.files import AnyPath
 from groupkeeper.analytics.schemas import ENDS, INT, LONG, REAL, TABLES, TEXT, TIME, Column
 from groupkeeper.analytics.store.tables import dataset_of, read_inside
-from groupkeeper.analytics.what_if.scenarios import WHAT_IF, what_if
+from groupkeeper.analytics.what_if.question import WHAT_IF, what_if
 from groupkeeper.why.texts import settings_in
 
 _Tables = dict[str, pa.Table]

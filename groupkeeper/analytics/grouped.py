@@ -59,7 +59,10 @@ FED: Final = pa.schema(
 """One of `record`, `run`, `event` and `before` (the state of an earlier fold) is set. `event` is of
 the group, or of its log partition and then without a group. `known_from` and `lost_until` state the
 completeness of the records (`groupkeeper.history.rows.KnownOffsets`)."""
-MADE: Final = ("rounds", "ownership", "sessions", "refusals", "snapshots", "members", "assignments")
+MADE: Final = (
+    *("rounds", "ownership", "sessions", "refusals", "snapshots", "members", "assignments"),
+    "configs",
+)
 """Tables built per group."""
 OPEN: Final = ("rounds", "ownership", "sessions")
 """Tables with rows that a later fold replaces."""

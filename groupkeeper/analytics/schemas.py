@@ -207,6 +207,7 @@ old_member text: Former id of a static member that returned.
 away_ms long: Absence of the same client before; null if new.
 silent_ms long: Time from its last request to the end.
 connection text: `open` or `closed` at the end; null if unknown.
+lost_by text: If its place was reserved until it was `replaced`: code of the cause; else null.
 session_timeout_ms long: `session.timeout.ms`.
 rebalance_timeout_ms long: `max.poll.interval.ms` of most clients.
 heartbeats long: Number of heartbeats as last stored; null if not.
@@ -277,6 +278,16 @@ group partition offset
 time time: Time of the group record.
 generation int: Generation in the group record.
 member topic topic_partition""",
+        ),
+        _table(
+            "configs",
+            "time",
+            ("partition", "offset"),
+            "Configs of groups, each time they were stored (docs/policies.md).",
+            """\
+group partition offset
+time time: When they were stored.
+configs text: All that are set then, as a JSON object; null if none is.""",
         ),
         _table(
             "commits",

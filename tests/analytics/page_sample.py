@@ -14,7 +14,7 @@ from groupkeeper.analytics import answering
 from groupkeeper.analytics.page import ReportHeader
 from groupkeeper.analytics.questions.registry import QUESTIONS
 from groupkeeper.analytics.schemas import TABLES
-from groupkeeper.analytics.what_if.scenarios import WHAT_IF
+from groupkeeper.analytics.what_if.question import WHAT_IF
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 START: Final = round(datetime(2026, 11, 9, tzinfo=UTC).timestamp() * 1000)

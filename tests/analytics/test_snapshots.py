@@ -6,6 +6,13 @@ from groupkeeper.analytics.pipeline.feed import spans, spans_of
 from groupkeeper.analytics.pipeline.output import table_of
 from groupkeeper.history.coverage import known_of
 from groupkeeper.history.rows import KnownOffsets
+from groupkeeper.protocol.records.consumer_offsets import (
+    GroupConfigEntry,
+    GroupConfigsKey,
+    GroupConfigsValue,
+    encode_key,
+    encode_value,
+)
 from tests.analytics.conftest import FIXTURE
 from tests.analytics.folded import fed, parsed, read, rows_of
 from tests.analytics.logs import NOW, STORY, batch, commit, group, log, no_group
@@ -75,3 +82,22 @@ def test_known_from_is_behind_the_last_hole():
     wanted = {"first_offset": 3, "last_offset": 7, "known_from_offset": 6, "records": 4}
     assert coverage | wanted == coverage
     assert coverage["known_from"] == NOW
+
+
+def configured(name, **configs):
+    """A record with configs of a group; none: its tombstone."""
+    entries = [GroupConfigEntry(name=key, value=value) for key, value in configs.items()]
+    value = encode_value(GroupConfigsValue(configs=entries), 0) if entries else None
+    return encode_key(GroupConfigsKey(group=name)), value
+
+
+def test_configs_of_groups_are_rows_of_their_own():
+    broken = configured("g")[0], b"\0\0\xff"
+    records = [configured("g", a="1", b="2"), broken], [group("g", 0)], [configured("g")]
+    rows = told(*records)
+    assert seen(rows["configs"], "group", "offset", "time", "configs") == [
+        ("g", 0, NOW, '{"a": "1", "b": "2"}'),
+        ("g", 1, NOW, None),
+        ("g", 3, NOW, None),
+    ]
+    assert seen(rows["snapshots"], "kind") == [("created",)]

@@ -10,6 +10,7 @@ from groupkeeper.analytics.schemas import TABLES
 from tests.analytics.churn import churn, told
 from tests.analytics.logs import CONTROL, TRANSACTIONAL, batch, commit, log, write_segment
 from tests.analytics.stored import analyzed
+from tests.analytics.test_snapshots import configured
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -37,6 +38,7 @@ TRANSACTIONS = log(
     batch([ABORTED], attributes=TRANSACTIONAL | CONTROL, producer=4000),
     batch([COMMITTED], attributes=TRANSACTIONAL | CONTROL, producer=4001),
     batch([commit("g", "t", 0, 5)], attributes=TRANSACTIONAL, producer=4000),
+    batch([configured("g", **{"consumer.session.timeout.ms": "45000"})]),
 )
 """The second and the third commit count."""
 OF_TRANSACTIONS, OF_CHURN = 49, 48

@@ -10,17 +10,27 @@ import pytest
 from groupkeeper.analytics.answering import SCHEMA, proposed_by
 from groupkeeper.analytics.pipeline.output import table_of
 from groupkeeper.analytics.schemas import TABLES
-from groupkeeper.analytics.what_if.lives import Behaviour, Life, behaviour_of, lives_of
+from groupkeeper.analytics.what_if.behaviour import Behaviour, behaviour_of
+from groupkeeper.analytics.what_if.lives import Life, lives_of
 from groupkeeper.analytics.what_if.replay import GivenUp, ReplaySettings, replay
 from groupkeeper.analytics.what_if.scenarios import (
     AS_IT_WAS,
     COOPERATIVE,
+    COOPERATIVE_GRACE,
     DELAY,
+    GRACE,
+    GRACE_ANY,
+    GRACE_LEFT,
     REBALANCE,
+    SCALE_WINDOW,
     SESSION,
+    SPARE,
     STATIC,
+    STATIC_GRACE,
     STATIC_SESSION,
+    STEPS,
     scenarios,
+    usual_size,
 )
 from tests.analytics.replayed import replayed_of
 
@@ -56,6 +66,7 @@ def rebalance(started: int, **more: Any) -> Row:
     """A row of table `rounds`."""
     row: Row = {
         "started": started,
+        "ended": started + 3_210,
         "join_ms": 3_200,
         "leader_ms": 7,
         "held_ms": 10,
@@ -96,6 +107,29 @@ def test_a_client_that_was_killed_ends_with_its_last_request() -> None:
     killed = session("m1", 0, 100 * S, ended_by="session_expired", silent_ms=45 * S)
     [life] = lives_of([killed | {"connection": "closed"}], 0, HOUR)
     assert brief(life) == ("app10.0.0.1#0", 0, 55 * S, False)
+
+
+def test_a_client_whose_place_was_kept_in_vain_ended_with_its_last_request() -> None:
+    lost = session("m1", 0, 160 * S, ended_by="seat_expired", silent_ms=105 * S)
+    [life] = lives_of([lost], 0, HOUR)
+    assert brief(life) == ("app10.0.0.1#0", 0, 55 * S, False)
+
+
+def test_a_client_that_took_its_kept_place_was_another_process() -> None:
+    rows = [
+        session("m1", 0, 130 * S, ended_by="replaced"),
+        session("m2", 130 * S, began_as="replaced", old_member="m1", away_ms=75 * S),
+    ]
+    assert [brief(life) for life in lives_of(rows, 0, HOUR)] == [
+        ("app10.0.0.1#0", 0, 55 * S, False),
+        ("app10.0.0.1#0", 130 * S, None, False),
+    ]
+
+
+def test_a_host_that_vanished_closed_no_connection() -> None:
+    lost = session("m1", 0, 100 * S, ended_by="session_expired", silent_ms=45 * S)
+    rows = [lost | {"connection": "open"}, lost | {"connection": "closed", "client_id": "b"}]
+    assert [life.is_cut_off for life in lives_of(rows, 0, HOUR)] == [True, False]
 
 
 @pytest.mark.parametrize(("connection", "lives"), [("open", 1), ("closed", 2), (None, 2)])
@@ -361,6 +395,8 @@ def test_scenarios_are_compared_with_a_replay_as_it_was() -> None:
     assert as_it_was["rounds_avoided"] == 0
     assert (static["rounds"], static["rounds_avoided"]) == (1, 6)
     assert static["stable_gained_ms"] == as_it_was["not_stable_ms"] - static["not_stable_ms"] > 0
+    assert by_name[GRACE_LEFT, 0]["is_today"] and by_name[GRACE_LEFT, 0]["rounds"] == 7
+    assert by_name[STATIC_GRACE, 0]["rounds"] == static["rounds"]
     [today] = [row for row in rows if row["scenario"] == SESSION and row["is_today"]]
     assert today["value"] == 45 * S
     short = by_name[STATIC_SESSION, 6 * S]
@@ -371,6 +407,12 @@ def test_scenarios_are_compared_with_a_replay_as_it_was() -> None:
         SESSION,
         STATIC_SESSION,
         COOPERATIVE,
+        GRACE_LEFT,
+        STATIC_GRACE,
+        COOPERATIVE_GRACE,
+        SPARE,
+        STEPS,
+        SCALE_WINDOW,
     }
 
 
@@ -378,10 +420,70 @@ def test_only_scenarios_that_make_sense_are_shown() -> None:
     static = [row | {"instance": row["client_id"]} for row in restarts()[:2]]
     cooperative = [rebalance(S, is_cooperative=True)]
     names = {row["scenario"] for row in asked(static, cooperative)}
-    assert names == {AS_IT_WAS, SESSION}
+    assert names == {AS_IT_WAS, SESSION, GRACE, SPARE, STEPS}
     slow = rebalance(S, ended_by="timeout", from_state="Empty")
     names = {row["scenario"] for row in asked(restarts(), [slow])}
     assert names >= {REBALANCE, DELAY}
+
+
+def killed_and_back(away: int = 90 * S) -> list[Row]:
+    """One of three is killed and comes back; the others stay."""
+    lost = {"ended_by": "session_expired", "silent_ms": 45 * S, "connection": "closed"}
+    return [
+        session("m0", 0, client_id="a"),
+        session("m1", 100, client_id="b"),
+        session("m2", 200, 645 * S, client_id="c") | lost,
+        session("m3", 600 * S + away, client_id="c"),
+    ]
+
+
+def test_a_grace_pays_from_the_time_on_that_a_client_was_away() -> None:
+    rows = asked(killed_and_back(), [rebalance(n * 600 * S) for n in range(3)])
+    at = {row["value"]: row for row in rows if row["scenario"] == GRACE}
+    assert {key: row["rounds"] for key, row in at.items()} == {
+        0: 3,
+        10 * S: 3,
+        30 * S: 3,
+        60 * S: 1,
+        120 * S: 1,
+        300 * S: 1,
+    }
+    assert {row["setting"] for row in at.values()} == {"classic.scheduled.rebalance.max.delay.ms"}
+    assert (at[60 * S]["moved"], at[60 * S]["rejoins"]) == (0, 0)
+    assert at[60 * S]["reserved_ms"] == 4 * 45 * S
+    assert at[10 * S]["moved"] > 0
+    [spare] = [row for row in rows if row["scenario"] == SPARE]
+    assert (spare["rounds"], spare["asks"], spare["moved"]) == (1, 1, 4)
+    assert GRACE_LEFT not in {row["scenario"] for row in rows}  # nobody left
+
+
+def test_policies_are_for_consumers() -> None:
+    connect = [rebalance(n * 600 * S, partitions=None) for n in range(3)]
+    names = {row["scenario"] for row in asked(killed_and_back(), connect)}
+    assert names == {AS_IT_WAS, STATIC, SESSION, STATIC_SESSION, COOPERATIVE}
+    streams = [rebalance(n * 600 * S, protocol="stream") for n in range(3)]
+    names = {row["scenario"] for row in asked(killed_and_back(), streams)}
+    assert {GRACE, STATIC_GRACE, COOPERATIVE_GRACE} <= names
+    assert not names & {SPARE, STEPS, SCALE_WINDOW}
+
+
+def test_pods_with_one_client_id_take_any_place() -> None:
+    rows = [row | {"client_id": "app", "host": f"10.0.0.{n}"} for n, row in enumerate(restarts())]
+    lost = {"ended_by": "session_expired", "silent_ms": 45 * S, "connection": "closed"}
+    rows[1] |= lost | {"until": 635 * S}
+    rows[2]["from"] = 650 * S
+    found = asked(rows, [rebalance(n * 600 * S) for n in range(7)])
+    at = {(row["scenario"], row["value"]): row["rounds"] for row in found}
+    assert at[GRACE_ANY, 300 * S] < at[GRACE, 300 * S]
+    alike = asked(killed_and_back(), [rebalance(n * 600 * S) for n in range(3)])
+    assert GRACE_ANY not in {row["scenario"] for row in alike}
+
+
+def test_the_size_is_that_of_the_longest_time() -> None:
+    lives = [Life("a", None, "a", "h", 0), Life("b", None, "b", "h", 10 * S, 90 * S)]
+    assert usual_size(lives) == 2
+    assert usual_size([*lives, Life("c", None, "c", "h", 95 * S, 300 * S)]) == 2
+    assert usual_size(lives[1:]) == 1
 
 
 @pytest.mark.parametrize(
@@ -416,9 +518,14 @@ def test_a_replay_matches_if_it_is_near_to_the_log(number: int, lasts: int, matc
 
 def test_a_curve_has_the_values_that_findings_propose() -> None:
     lives = lives_of(restarts(), 0, HOUR)
-    proposed = {"session.timeout.ms": [660 * S], "max.poll.interval.ms": [450 * S]}
-    found = [*scenarios(lives, behaviour_of([], lives), [], proposed)]
+    proposed = {
+        "session.timeout.ms": [660 * S],
+        "max.poll.interval.ms": [450 * S],
+        "classic.scheduled.rebalance.max.delay.ms": [90 * S],
+    }
+    found = [*scenarios(lives, behaviour_of([], lives), [rebalance(S)], proposed)]
     at = {(each.name, each.value) for each in found}
+    assert (GRACE_LEFT, 90 * S) in at
     assert at >= {(SESSION, 660 * S), (STATIC_SESSION, 660 * S), (REBALANCE, 450 * S)}
 
 

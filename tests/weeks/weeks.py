@@ -112,7 +112,8 @@ def quiet() -> Iterator[None]:
 class Weeks:
     """One server and its groups, from beginning to end."""
 
-    def __init__(self, size: Size, folder: Path) -> None:
+    def __init__(self, size: Size, folder: Path, *settings: str) -> None:
+        """`settings`: more of the server."""
         self.size = size
         self.loop = VirtualLoop(size.seed)
         self.machine = WeeksMachine(
@@ -120,6 +121,7 @@ class Weeks:
             folder,
             f"offsets.topic.num.partitions={size.partitions}",
             f"offsets.topic.segment.bytes={size.segment_bytes}",
+            *settings,
         )
         self.scribe = Scribe(
             lambda: START_OF_TIME_MS + int(self.loop.time() * 1000) + 1, 1 + size.shard * 1_000_000

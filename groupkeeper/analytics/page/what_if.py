@@ -10,13 +10,13 @@ from groupkeeper.analytics.page.markup import Figure, LaneRow, cut, name, up_to
 from groupkeeper.analytics.page.times import count, length
 from groupkeeper.analytics.what_if.scenarios import AS_IT_WAS
 
-SCENARIOS: Final = 8
+SCENARIOS: Final = 16
 GROUPS: Final = 6
 """Maximum number of groups in a picture: those with the most rebalances."""
 COLUMNS: Final = (
     *("scenario", "group", "setting", "value", "rounds", "not_stable_ms", "detection_ms"),
     *("is_today", "assumption", "unread_ms", "matches", "recorded_rounds", "replayed_rounds"),
-    *("recorded_not_stable_ms", "recorded_unread_ms"),
+    *("recorded_not_stable_ms", "recorded_unread_ms", "reserved_ms", "moved"),
 )
 _Lines = dict[str, list[tuple[str, PageRow]]]
 """Group -> settings in words, with rows."""
@@ -119,8 +119,10 @@ def _words(some: list[tuple[str, PageRow]]) -> str:
 
 
 def _unread(row: PageRow) -> str:
-    unread = row["unread_ms"]
-    return "" if unread is None else f", {count(round(unread / 1000))} partition-seconds unread"
+    unread, reserved, moved = row["unread_ms"], row["reserved_ms"], row["moved"]
+    told = "" if unread is None else f", {count(round(unread / 1000))} partition-seconds unread"
+    told += f" ({count(round(reserved / 1000))} in kept places)" if reserved else ""
+    return told if moved is None else f"{told}, {count(moved, 'partition')} moved"
 
 
 def _assumed(lines: _Lines) -> str:

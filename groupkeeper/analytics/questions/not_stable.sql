@@ -50,7 +50,7 @@ with seen as (
 ), lived as (
     select s."group", s.member, alive_from as starts, alive_until as ends,
         greatest(alive_from, case when ended_by = 'replaced' then coalesce(b.gone, alive_until)
-            when ended_by in ('session_expired', 'join_timeout', 'sync_timeout')
+            when ended_by in ('session_expired', 'seat_expired', 'join_timeout', 'sync_timeout')
                 then alive_until - coalesce(silent_ms, 0) else alive_until end) as gone
     from sessions as s
     left join back as b on b."group" = s."group" and b.member = s.member

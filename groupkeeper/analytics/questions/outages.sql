@@ -31,10 +31,10 @@ with latest as (
 ), lives as (
     select "group", member, ended_by, likely, partition, "offset", source, confidence, known_from,
         alive_from as starts, case when until is null then end_of_logs
-            when ended_by in ('session_expired', 'join_timeout', 'sync_timeout')
+            when ended_by in ('session_expired', 'seat_expired', 'join_timeout', 'sync_timeout')
                 then greatest(alive_from, until - coalesce(silent_ms, 0)) else until end as ends,
         until is null as goes_on,
-        case when ended_by in ('session_expired', 'join_timeout', 'sync_timeout') then 1 else 0
+        case when ended_by in ('session_expired', 'seat_expired', 'join_timeout', 'sync_timeout') then 1 else 0
             end as is_lost
     from sessions cross join latest where alive_until is not null
 ), followed as (

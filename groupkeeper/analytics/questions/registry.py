@@ -159,6 +159,7 @@ _ORDER: Final = {
     "rounds": 'ended nulls last, started, "offset"',
     "sessions": '"from", member, until nulls last',
     "members": 'partition, "offset", member',
+    "configs": 'partition, "offset"',
     "not_stable": '"group"',
 }
 MEMORY: Final = "600MB"

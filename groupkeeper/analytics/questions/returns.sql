@@ -62,7 +62,7 @@ with back as (
     group by c."group", c.member, c.came_at
 )
 select c."group", c.member, instance, client_id, host,
-    case when b.ended_by in ('session_expired', 'join_timeout', 'sync_timeout',
+    case when b.ended_by in ('session_expired', 'seat_expired', 'join_timeout', 'sync_timeout',
             'pending_member_expired') then 'crash'
         when away_ms >= :scaled_ms and together > 1 and stayed > 0
             and coalesce(b.ended_by, 'member_left') = 'member_left' then 'scaling'

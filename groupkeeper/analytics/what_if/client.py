@@ -9,7 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from groupkeeper.analytics.what_if.lives import Behaviour, Life
+from groupkeeper.analytics.what_if.behaviour import Behaviour
+from groupkeeper.analytics.what_if.embedded import assigned_in, assignment, owned_in, subscription
+from groupkeeper.analytics.what_if.lives import Life
+from groupkeeper.coordinator.caller import Peer
+from groupkeeper.protocol.embedded import CONSUMER
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -26,12 +30,12 @@ from groupkeeper.protocol.messages.sync_group import (
 )
 
 GROUP: Final = "group"
-PROTOCOL_TYPE: Final = "what-if"
-"""Not `consumer`: the metadata have a format of the model."""
 JOIN_VERSION: Final = 9
 SYNC_VERSION: Final = 5
 HEARTBEAT_VERSION: Final = 4
 LEAVE_VERSION: Final = 5
+BEATS_WITHIN_MS: Final = 100
+"""How far apart heartbeats are whose timers began together: so often Java's thread looks."""
 
 # Any: the response of the request's type.
 OnAnswer = Callable[[Any], None]
@@ -44,9 +48,10 @@ class _World(Protocol):
     behaviour: Behaviour
     is_cooperative: bool
 
-    @property
-    def is_rebalancing(self) -> bool:
-        """Whether a heartbeat would be answered with REBALANCE_IN_PROGRESS."""
+    def awaits_beat(self, client: "ModelClient") -> bool:
+        """Whether the next heartbeat matters: it is answered with REBALANCE_IN_PROGRESS, or shows
+        that the client is at rest after it was asked to rejoin.
+        """
 
     def at(self, when_ms: int, do: Callable[[], None]) -> None: ...
 
@@ -59,6 +64,12 @@ class _World(Protocol):
 
     def assigned(self, client: "ModelClient") -> None:
         """Count the partitions of a client anew: they changed, or it began or ceased to read."""
+
+    def given(self, client: "ModelClient") -> None:
+        """Count the partitions that moved to a client: it has an assignment."""
+
+    def rejoins(self) -> None:
+        """Count a JoinGroup of a member that did nothing to cause it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -73,6 +84,10 @@ class ModelClient:
     member_id: str = ""
     generation: int = -1
     owned: list[int] = field(default_factory=list)
+    told_ms: int = 0
+    """When the interval of heartbeats began."""
+    share: int = 0
+    """Number of partitions of the last assignment; the client may have given them up."""
     is_settled: bool = False
     """The client has an assignment and only sends heartbeats."""
     is_paused: bool = False
@@ -83,6 +98,13 @@ class ModelClient:
     """The heartbeat that will show a rebalance is scheduled."""
     waiting: list[Callable[[], None]] = field(default_factory=list)
     """Actions to run after the pause."""
+    peer: Peer = field(init=False)
+    beats_from_ms: int = field(init=False)
+    """The first heartbeat since the client was told its assignment; then one at each interval."""
+
+    def __post_init__(self) -> None:
+        self.peer = Peer(self.life.client_id, self.life.host)
+        self.beats_from_ms = self.life.start_ms + self.life.beat_offset_ms
 
     @property
     def is_alive(self) -> bool:
@@ -120,6 +142,7 @@ class ModelClient:
 
     def _stop(self) -> None:
         self.is_over = True
+        self.peer.link.closed = not self.life.is_cut_off
         self.world.assigned(self)
 
     def ask_for_a_rebalance(self) -> None:
@@ -128,13 +151,21 @@ class ModelClient:
             self.join(changed=True)
 
     def notice(self) -> None:
-        """A rebalance began: schedule the heartbeat that will show it."""
+        """A rebalance began, or the client is asked: schedule the heartbeat that will show it."""
         if self.notices or self.is_over or not self.is_settled:
             return
         self.notices = True
-        interval = self.world.behaviour.heartbeat_ms
-        ahead = -(self.world.now - self.life.start_ms) % interval
-        self.world.at(self.world.now + ahead, self._noticed)
+        self.world.at(self._next_beat_ms(), self._noticed)
+
+    def _next_beat_ms(self) -> int:
+        """When the next heartbeat is sent."""
+        behaviour, now = self.world.behaviour, self.world.now
+        heard_ms = behaviour.heard_next(self.life.client, self.told_ms, now)
+        if heard_ms is not None:
+            return heard_ms
+        if self.beats_from_ms >= now:
+            return self.beats_from_ms
+        return now + (self.beats_from_ms - now) % behaviour.heartbeat_ms
 
     def _noticed(self) -> None:
         self.notices = False
@@ -162,16 +193,17 @@ class ModelClient:
         self.is_settled = False
         if not self.world.is_cooperative:
             self._own([])  # an eager consumer gives up all partitions before it rejoins
-        mine = ",".join(map(str, self.owned)) if self.world.is_cooperative else ""
-        mark = f"{self.world.now}" if changed else ""
-        protocol = JoinGroupRequestProtocol(name="model", metadata=f"{mine};{mark}".encode())
+        if self.generation >= 0 and not changed:
+            self.world.rejoins()
+        metadata = subscription(self.owned, f"{self.world.now}" if changed else "")
+        protocol = JoinGroupRequestProtocol(name="model", metadata=metadata)
         request = JoinGroupRequest(
             group_id=GROUP,
             session_timeout_ms=self.session_timeout_ms,
             rebalance_timeout_ms=self.rebalance_timeout_ms,
             member_id=self.member_id,
             group_instance_id=self.instance,
-            protocol_type=PROTOCOL_TYPE,
+            protocol_type=CONSUMER,
             protocols=[protocol],
         )
         self.world.send(self, JOIN_VERSION, request, self._joined)
@@ -187,12 +219,10 @@ class ModelClient:
             generation_id=self.generation,
             member_id=self.member_id,
             group_instance_id=self.instance,
-            protocol_type=PROTOCOL_TYPE,
+            protocol_type=CONSUMER,
             protocol_name="model",
             assignments=[
-                SyncGroupRequestAssignment(
-                    member_id=name, assignment=",".join(map(str, share)).encode()
-                )
+                SyncGroupRequestAssignment(member_id=name, assignment=assignment(share))
                 for name, share in plan.items()
             ],
         )
@@ -216,17 +246,14 @@ class ModelClient:
                 self.join()
         else:
             self.member_id, self.generation = answer.member_id, answer.generation_id
+            self._begin_interval()
             if answer.leader != answer.member_id or answer.skip_assignment:  # KIP-814
                 self._sync({})
             else:
-                owned = {
-                    each.member_id: _numbers(each.metadata.partition(b";")[0])
-                    for each in answer.members
-                }
+                owned = {each.member_id: owned_in(each.metadata) for each in answer.members}
                 plan = self.world.plan(owned)
-                self.world.at(
-                    self.world.now + self.world.behaviour.leader_ms, lambda: self._sync(plan)
-                )
+                takes_ms = self.world.behaviour.leader_takes(self.world.now)
+                self.world.at(self.world.now + takes_ms, lambda: self._sync(plan))
 
     def _synced(self, answer: SyncGroupResponse) -> None:
         if answer.error_code:
@@ -234,18 +261,32 @@ class ModelClient:
                 self.join()
             return
         before = self.owned
-        self._own(_numbers(answer.assignment))
+        numbers = assigned_in(answer.assignment)
+        self.share = len(numbers)
+        self._own(numbers)
+        self.world.given(self)
         self.is_settled = True
+        if not self.world.behaviour.beats_from_join:
+            self._begin_interval()
         if self.world.is_cooperative and set(before) - set(self.owned):
             self.join()  # KIP-429: revoked partitions can be reassigned now
-        elif self.world.is_rebalancing:
+        elif self.world.awaits_beat(self):
             self.notice()
+
+    def _begin_interval(self) -> None:
+        """Begin the interval of heartbeats anew, if clients do that."""
+        behaviour = self.world.behaviour
+        self.told_ms = self.world.now
+        if behaviour.beats_anew and not (behaviour.begins_long_ago and self.generation <= 1):
+            first_ms = self.world.now + behaviour.heartbeat_ms
+            self.beats_from_ms = first_ms + self.life.beat_offset_ms % BEATS_WITHIN_MS
 
     def _is_out(self, code: int) -> bool:
         """Return whether the client ended. An unknown member resets its id first."""
         if code == ErrorCode.FENCED_INSTANCE_ID:
             self._stop()
         elif code == ErrorCode.UNKNOWN_MEMBER_ID:
+            self.share = 0
             self._own([])
             self.member_id, self.generation = "", -1
         return self.is_over
@@ -253,7 +294,3 @@ class ModelClient:
     def _own(self, numbers: list[int]) -> None:
         self.owned = numbers
         self.world.assigned(self)
-
-
-def _numbers(text: bytes) -> list[int]:
-    return [int(each) for each in text.split(b",") if each]

@@ -4,16 +4,12 @@ started, paused and ended. These do not depend on settings; the coordinator's re
 A client is an instance id or, without one, a client id and host; several alike at the same time are
 several clients. A session that ended with the connection still open, and whose client came back,
 was a pause of a living process. Every other new session is a new process.
-
-The usual behaviour of the clients is measured on the recorded rounds: how fast they rejoin, how
-long the leader takes, and who was slow when.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Any, Final
 
 # Any: a row of a table, as pyarrow gives it.
@@ -22,8 +18,11 @@ HistoryRow = Mapping[str, Any]
 SESSION_TIMEOUT_MS: Final = 45_000
 REBALANCE_TIMEOUT_MS: Final = 300_000
 """Defaults of Kafka's Java consumer, used where the log has no value."""
+_LEFT: Final = "member_left"
 
-_TIMED_OUT: Final = ("session_expired", "join_timeout", "sync_timeout", "pending_member_expired")
+_TIMED_OUT: Final = (
+    *("session_expired", "join_timeout", "sync_timeout", "pending_member_expired", "seat_expired"),
+)
 
 
 @dataclass(slots=True)
@@ -45,6 +44,13 @@ class Life:
     rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS
     pauses: list[tuple[int, int]] = field(default_factory=list)
     """(from, until) of times without requests, after which the same process continued."""
+    is_cut_off: bool = False
+    """Its host vanishes at the end: the coordinator is not told that the connection is gone."""
+    silent_ms: int = 0
+    """How long nothing had come from it when it ended without a LeaveGroup, or paused: a log tells
+    the last heartbeat, and what happens to a process happens somewhere between two of them."""
+    beat_offset_ms: int = 0
+    """When it sends heartbeats: so long after its start, and at each interval from then on."""
 
 
 def lives_of(
@@ -53,9 +59,11 @@ def lives_of(
     end_ms: int,
     members: Iterable[HistoryRow] = (),
     rounds: Sequence[tuple[int, int]] = (),
+    heartbeat_ms: int = 0,
 ) -> list[Life]:
     """Return the lives of one group's clients, by start. `sessions` and `members` are its rows in
-    these tables, the latter for timeouts; `rounds` are (start, end) of its rebalances.
+    these tables, the latter for timeouts; `rounds` are (start, end) of its rebalances. Processes
+    end, and pause, half of `heartbeat_ms` after their last request.
 
     A session without a known beginning starts at `begin_ms`; an open one lasts until `end_ms`.
     """
@@ -76,13 +84,22 @@ def lives_of(
             life = before
         else:
             life = _begun(row, start_ms, slot.number, timeouts.get(row["member"], (None, None)))
+            life.silent_ms = heartbeat_ms // 2
             found.append(life)
-            if before is not None and row["old_member"] and row["away_ms"] is not None:
-                before.end_ms = start_ms - row["away_ms"]
-                before.leaves = before.is_removed = False
+            if before is not None:
+                _end_before(before, row, start_ms, slot.has_left)
         slot.take(life, row)
         _add_longest(life, row, _ms(row["until"], end_ms), rounds)
     return found
+
+
+def _end_before(life: Life, row: HistoryRow, start_ms: int, has_left: bool) -> None:
+    """End the life before that of a session: at its start at the latest."""
+    if row["old_member"] and row["away_ms"] is not None and not has_left:
+        life.end_ms = start_ms - row["away_ms"] + life.silent_ms
+        life.leaves = life.is_removed = False
+    if life.end_ms is not None:
+        life.end_ms = min(life.end_ms, start_ms)
 
 
 def _is_timed(session: HistoryRow) -> bool:
@@ -100,20 +117,27 @@ class _Slot:
     free_ms: int | None = 0
     """When the client was last heard of; None while it is alive."""
     paused: bool = False
+    has_left: bool = False
+    """Its place was kept although it had left."""
 
     def take(self, life: Life, row: HistoryRow) -> None:
         until_ms = _ms(row["until"], None)
         self.life, self.member, self.free_ms, self.paused = life, row["member"], None, False
-        life.end_ms, life.leaves, life.is_removed = until_ms, False, False
+        self.has_left = row.get("lost_by") == _LEFT
+        life.end_ms, life.leaves, life.is_removed, life.is_cut_off = until_ms, False, False, False
         if until_ms is None:
             return
+        self.free_ms = until_ms
         if row["ended_by"] in _TIMED_OUT:
-            life.end_ms = max(life.start_ms, until_ms - (row["silent_ms"] or 0))
-            self.paused = row["connection"] == "open"
+            self.free_ms = max(life.start_ms, until_ms - (row["silent_ms"] or 0))
+            life.end_ms = min(until_ms, self.free_ms + life.silent_ms)
+            self.paused = life.is_cut_off = row["connection"] == "open"
+        elif self.has_left:
+            self.free_ms = life.end_ms = until_ms - (row["silent_ms"] or 0)
+            life.leaves = True
         else:
             life.is_removed = row["ended_by"] == "member_removed_by_admin"
             life.leaves = not life.is_removed and row["ended_by"] != "replaced"
-        self.free_ms = life.end_ms
 
 
 def _add_longest(
@@ -124,14 +148,15 @@ def _add_longest(
     a join.
 
     A gap as long as the session timeout is ignored: commits kept the session alive, or there was no
-    coordinator. Even a shortened gap would expire in a shorter session.
+    coordinator. Even a shortened gap would expire in a shorter session. Of less than two intervals
+    it is none: no heartbeat is missing.
     """
     gap_ms = row["longest_gap_ms"]
-    if gap_ms and gap_ms < life.session_timeout_ms:
+    if gap_ms and 4 * life.silent_ms <= gap_ms < life.session_timeout_ms:
         low, high = _longest_quiet(_ms(row["from"], life.start_ms), until_ms, rounds)
         begin_ms = max(life.start_ms, (low + high - gap_ms) // 2)
         if begin_ms + gap_ms <= until_ms:
-            life.pauses.append((begin_ms, begin_ms + gap_ms))
+            life.pauses.append((begin_ms + life.silent_ms, begin_ms + gap_ms))
 
 
 def _longest_quiet(
@@ -188,92 +213,3 @@ def _begun(
 
 def _ms(value: Any, missing: int | None) -> Any:
     return missing if value is None else value
-
-
-HEARTBEAT_MS: Final = 3_000
-"""`heartbeat.interval.ms` of Kafka's Java consumer."""
-INITIAL_DELAY_MS: Final = 3_000
-"""`group.initial.rebalance.delay.ms` of a coordinator with Kafka's defaults."""
-SLOW_MS: Final = 1_000
-"""A client that joins this much later than all others was busy."""
-_OUTSIDE: Final = {
-    "subscription_changed": "the client changed its subscription",
-    "leader_rejoined": "the leader saw partitions come or go",
-}
-"""Causes that do not depend on settings."""
-
-
-@dataclass(frozen=True, slots=True)
-class Behaviour:
-    """Durations in milliseconds. `busy`: client -> times in which it did not poll. `changes`: times
-    at which a client requested a rebalance, under any settings.
-    """
-
-    heartbeat_ms: int = HEARTBEAT_MS
-    rejoin_ms: int = 0
-    leader_ms: int = 5
-    partitions: int = 1
-    initial_delay_ms: int = INITIAL_DELAY_MS
-    is_cooperative: bool = False
-    busy: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    changes: tuple[tuple[int, str], ...] = ()
-
-    def free_at(self, client: str, now: int) -> int:
-        """Return when the client polls again."""
-        spans = self.busy.get(client, [])
-        index = bisect_right(spans, (now, 2**63)) - 1
-        return max(now, spans[index][1]) if index >= 0 else now
-
-
-def behaviour_of(rounds: Iterable[HistoryRow], lives: Iterable[Life]) -> Behaviour:
-    """Measure the behaviour of one group's clients, from its rows in table `rounds`."""
-    rows = [row for row in rounds if row["started"] is not None]
-    quick = [
-        row["join_ms"]
-        for row in rows
-        if row["join_ms"] is not None
-        and row["ended_by"] == "all_joined"
-        and row["from_state"] == "Stable"
-        and row["members"] != 1  # it has nobody to wait for
-        and (row["held_ms"] or 0) < SLOW_MS
-    ]
-    first = [
-        row["join_ms"]
-        for row in rows
-        if row["join_ms"] is not None and row["from_state"] == "Empty"
-    ]
-    leaders = [row["leader_ms"] for row in rows if row["leader_ms"] is not None]
-    partitions = [row["partitions"] for row in rows if row["partitions"]]
-    cooperative = [row["is_cooperative"] for row in rows if row["is_cooperative"] is not None]
-    by_member = {life.client: life for life in lives}
-    # The last of several members rejoins about one heartbeat interval after the start.
-    usual_ms = int(median(quick)) if quick else HEARTBEAT_MS
-    return Behaviour(
-        heartbeat_ms=max(1, min(HEARTBEAT_MS, usual_ms)),
-        rejoin_ms=max(0, usual_ms - HEARTBEAT_MS),
-        leader_ms=int(median(leaders)) if leaders else 5,
-        partitions=max(partitions, default=1),
-        initial_delay_ms=min([INITIAL_DELAY_MS, *first]),
-        is_cooperative=bool(cooperative and cooperative[-1]),
-        busy=_busy(rows, by_member),
-        changes=tuple(
-            (row["started"], name)
-            for row in rows
-            if row["cause"] in _OUTSIDE and (name := _client(row, "by", by_member))
-        ),
-    )
-
-
-def _busy(rows: Iterable[HistoryRow], known: dict[str, Life]) -> dict[str, list[tuple[int, int]]]:
-    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for row in rows:
-        name = _client(row, "last", known)
-        if name and (row["held_ms"] or 0) >= SLOW_MS and row["join_ms"]:
-            found[name].append((row["started"], row["started"] + row["join_ms"]))
-    return dict(found)
-
-
-def _client(row: HistoryRow, which: str, known: dict[str, Life]) -> str | None:
-    """Return the client in the columns `by_*` or `last_*`; the first of several that look alike."""
-    name = client_name(*(row[f"{which}_{part}"] for part in ("instance", "client_id", "host")))
-    return name if name in known else None

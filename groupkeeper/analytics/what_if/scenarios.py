@@ -1,23 +1,28 @@
-"""Selects the scenarios to replay for a group, and makes the table of their results.
+"""Selects the scenarios to replay for a group: changes that it does not have already."""
 
-Each is compared with a replay under the recorded settings, so that errors of the client model are
-in both. How large these are is told by that replay beside what was recorded; `matches` is false if
-they differ by so much that nothing should be built on the others.
-"""
-
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import mean
-from typing import Any, Final
+from itertools import pairwise
+from typing import Final
 
-from groupkeeper.analytics.questions.question import SURE, Question
-from groupkeeper.analytics.schemas import EVENTS, LONG, TEXT, YES, Column
-from groupkeeper.analytics.what_if.lives import Behaviour, HistoryRow, Life, behaviour_of, lives_of
-from groupkeeper.analytics.what_if.replay import GivenUp, Outcome, ReplaySettings, replay
+from groupkeeper.analytics.what_if.behaviour import Behaviour
+from groupkeeper.analytics.what_if.lives import HistoryRow, Life
+from groupkeeper.analytics.what_if.replay import ReplaySettings
+from groupkeeper.coordinator.policy import ANY, LEFT, LOST, WINDOW, Policy
+from groupkeeper.coordinator.policy import GRACE as GRACE_KEY
 
 SESSION_TIMEOUTS_MS: Final = (6_000, 10_000, 20_000, 30_000, 45_000, 60_000, 120_000, 300_000)
 REBALANCE_TIMEOUTS_MS: Final = (30_000, 60_000, 120_000, 300_000, 600_000)
 INITIAL_DELAYS_MS: Final = (0, 10_000, 30_000)
+GRACES_MS: Final = (0, 10_000, 30_000, 60_000, 120_000, 300_000)
+COMBINED_MS: Final = (0, 30_000, 60_000, 300_000)
+"""Graces that are tried together with another change."""
+WINDOWS_MS: Final = (0, 10_000, 30_000)
+_BOTH: Final = frozenset({LOST, LEFT})
+STEP_PARTITIONS: Final = 5
+STREAMS: Final = "stream"
+"""The assignor of Kafka Streams, which keeps data of its own in assignments."""
 
 AS_IT_WAS: Final = "as it was"
 STATIC: Final = "static membership"
@@ -26,8 +31,20 @@ STATIC_SESSION: Final = "static membership and session timeout"
 REBALANCE: Final = "rebalance timeout"
 DELAY: Final = "initial delay"
 COOPERATIVE: Final = "cooperative assignment"
+GRACE: Final = "grace"
+GRACE_LEFT: Final = "grace, also for who leaves"
+GRACE_ANY: Final = "grace, for any client"
+STATIC_GRACE: Final = "static membership and grace"
+COOPERATIVE_GRACE: Final = "cooperative assignment and grace"
+SPARE: Final = "one spare member"
+SCALE_WINDOW: Final = "scale window"
+STEPS: Final = "assignment in steps"
 
-_ASSUMPTIONS: Final = {
+_TAKEN: Final = (
+    "The server is Groupkeeper, and keeps the place of a member whose session ended; the same "
+    "client id from the same host takes it."
+)
+ASSUMPTIONS: Final[Mapping[str, str]] = {
     AS_IT_WAS: "Clients behave as Kafka's Java consumer, and rejoin as fast as they usually did.",
     STATIC: "Each client gets an instance id of its own, and starts and ends when it did.",
     SESSION: "Clients pause and vanish when they did; only the longest pause within a session is "
@@ -37,6 +54,17 @@ _ASSUMPTIONS: Final = {
     DELAY: "Only rebalances of an empty group wait.",
     COOPERATIVE: "A model of the cooperative sticky assignor, with even shares: partitions that "
     "move wait for the second rebalance.",
+    GRACE: _TAKEN,
+    GRACE_LEFT: f"{_TAKEN} That of a member that left, too, whether it comes back or not.",
+    GRACE_ANY: "Any newcomer takes the place that was kept first, once the session has ended.",
+    STATIC_GRACE: "Both: the same instance id takes the place.",
+    COOPERATIVE_GRACE: "Both of these.",
+    SPARE: "One more client runs all the time. So many members get partitions as ran for the "
+    "longest time; more stand by.",
+    STEPS: f"The server assigns, sticky and evenly, {STEP_PARTITIONS} partitions at a time; "
+    "members rejoin one by one.",
+    SCALE_WINDOW: "Newcomers of a group that is stable get no partitions until so long nobody else "
+    "came.",
 }
 
 
@@ -49,225 +77,163 @@ class Scenario:
     setting: str | None = None
     value: int | None = None
     is_today: bool = False
+    spares: int = 0
+    """Clients in addition to those that were there."""
 
 
-FAR_OFF: Final = 0.25
-TIMES_OFF: Final = 2
-TIME_OFF_MS: Final = 1_000
-UNREAD_OFF_MS: Final = 5_000
-"""Limits of `matches`; what they are is told in its definition."""
-
-WHAT_IF: Final = Question(
-    "what_if",
-    "What if",
-    "How many rebalances other settings would have avoided, and at what cost: how long nobody reads"
-    " partitions, and how much longer it takes until a client that vanished is noticed.",
-    "Per group and scenario: the recorded behaviour of clients (starts, ends, pauses, slow "
-    "rejoins, changes of subscription) is replayed through the coordinator's own decisions under "
-    "other settings. Clients are models of Kafka's Java consumer; `rounds_avoided` compares two "
-    "replays, so that errors of the model are in both. A restart of the coordinator is not "
-    "replayed. Groups whose clients would never settle have no row. If the replay `as it was` is "
-    f"off by more than a quarter and one of the recorded rebalances, or by more than {TIMES_OFF} "
-    f"times and {TIME_OFF_MS} ms a rebalance of the recorded time not stable, or by more than "
-    f"{TIMES_OFF} times and {UNREAD_OFF_MS} ms of the recorded time unread, `matches` is false: do "
-    "not act on the rows of this group.",
-    (
-        Column("group", TEXT, "Group id."),
-        Column("scenario", TEXT, "The change; `as it was` is the replay without any."),
-        Column("setting", TEXT, "The setting that varies; null if none."),
-        Column("value", LONG, "Value of that setting in milliseconds."),
-        Column("is_today", YES, "Whether most members have this value now."),
-        Column("rounds", LONG, "Rebalances in this replay."),
-        Column("rounds_avoided", LONG, "Fewer rebalances than `as it was`; negative: more."),
-        Column("not_stable_ms", LONG, "Time in which the group was not stable."),
-        Column("stable_gained_ms", LONG, "Reduction of `not_stable_ms` against `as it was`."),
-        Column(
-            "unowned_ms",
-            LONG,
-            "Sum over partitions of the time without an owner, from the first assignments on: "
-            "given up for a rebalance, revoked, or of a member that was removed.",
-        ),
-        Column(
-            "unread_ms",
-            LONG,
-            "Sum over partitions of the time in which no client read them: `unowned_ms`, and those "
-            "of clients that vanished, paused or, as static members, restarted. Only while some "
-            "client runs: no setting changes the rest.",
-        ),
-        Column("unread_saved_ms", LONG, "Reduction of `unread_ms` against `as it was`."),
-        Column(
-            "detection_ms",
-            LONG,
-            "Mean time that partitions stayed with vanished clients; null if none vanished.",
-        ),
-        Column("detection_lost_ms", LONG, "Increase of `detection_ms` against `as it was`."),
-        Column("recorded_rounds", LONG, "Rebalances in the log."),
-        Column("replayed_rounds", LONG, "Rebalances `as it was`: shows how good the model is."),
-        Column("recorded_not_stable_ms", LONG, "Time not stable in the log; null if unknown."),
-        Column("recorded_unread_ms", LONG, "The same of `unread_ms`; null if unknown."),
-        Column("matches", YES, "Whether the replay `as it was` is near enough to the log."),
-        Column("assumption", TEXT, "Assumptions of the scenario."),
-        *SURE,
-    ),
-    frozenset({"sessions", "rounds", "members", "not_stable"}),
-)
 Proposed = Mapping[str, Iterable[int]]
 """Setting -> values that findings propose, in milliseconds."""
-
-
-def what_if(
-    group: str, tables: Mapping[str, Sequence[HistoryRow]], proposed: Proposed | None = None
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one group; `tables` are its rows in the views and answers of `WHAT_IF`."""
-    recorded, sessions = tables["rounds"], tables["sessions"]
-    every = [row for name in WHAT_IF.reads for row in tables[name]]
-    known_ms = max(filter(None, (row["known_from"] for row in every)), default=None)
-    until_ms = max(filter(None, (row["read_until"] for row in every)), default=0)
-    sure = {
-        "source": max((row["source"] for row in every), default=EVENTS),
-        "confidence": min((row["confidence"] for row in every), default=1.0),
-        "known_from": known_ms,
-    }
-    rounds = [row for row in recorded if row["started"] is not None]
-    if known_ms is not None:  # earlier members join at the beginning
-        sessions = [
-            {**row, "from": row["from"] if (row["from"] or 0) >= known_ms else None}
-            for row in sessions
-        ]
-    times = [row["from"] for row in sessions if row["from"] is not None]
-    begin_ms = min([*times, *(row["started"] for row in rounds)], default=0)
-    end_ms = max(until_ms, *(row["ended"] or 0 for row in recorded), *times, 0, 0)
-    spans = sorted((row["started"], row["ended"] or row["started"]) for row in rounds)
-    lives = lives_of(sessions, begin_ms, end_ms, tables["members"], spans)
-    if not lives:
-        return
-    behaviour = behaviour_of(rounds, lives)
-    try:
-        base = replay(lives, behaviour, ReplaySettings(), end_ms)
-    except GivenUp:
-        return
-    outcomes = {ReplaySettings(): base}
-    known = _Recorded(len(recorded), *_times(tables["not_stable"]))
-    for scenario in scenarios(lives, behaviour, rounds, proposed or {}):
-        settings = _changed(scenario.settings, lives)
-        try:
-            if settings not in outcomes:
-                outcomes[settings] = replay(lives, behaviour, settings, end_ms)
-        except GivenUp:  # rather no number than a wrong one
-            continue
-        outcome = outcomes[settings]
-        yield _row(scenario, outcome, base, known) | sure | {"group": group}
-
-
-@dataclass(frozen=True, slots=True)
-class _Recorded:
-    """Figures of the log; None if unknown."""
-
-    rounds: int
-    not_stable_ms: int | None
-    unread_ms: int | None
-
-    def matches(self, base: Outcome) -> bool:
-        """Return whether the replay of the recorded settings is near enough."""
-        rounds, times = (self.rounds, base.rounds), (self.not_stable_ms, base.not_stable_ms)
-        return (
-            abs(rounds[0] - rounds[1]) <= max(1, FAR_OFF * self.rounds)
-            and _is_near(*times, TIME_OFF_MS * max(rounds))
-            and _is_near(self.unread_ms, base.unread_ms - base.paused_ms, UNREAD_OFF_MS)
-        )
-
-
-def _is_near(recorded: int | None, replayed: int, least: int) -> bool:
-    if recorded is None or abs(recorded - replayed) <= least:
-        return True
-    low, high = sorted((recorded, replayed))
-    return high <= TIMES_OFF * low
-
-
-def _times(answer: Sequence[HistoryRow]) -> tuple[int | None, int | None]:
-    """Return the recorded times not stable and unread, from rows of `not_stable` in ms."""
-    if not answer:
-        return None, None
-    [row] = answer
-    unread = row["unread_s"] if row["partitions"] else None
-    return row["not_stable_ms"], None if unread is None else round(unread * 1000)
-
-
-def _changed(settings: ReplaySettings, lives: Sequence[Life]) -> ReplaySettings:
-    """Drop timeouts that all clients have anyway."""
-    as_they_were: dict[str, Any] = {
-        name: None
-        for name in ("session_timeout_ms", "rebalance_timeout_ms")
-        if all(getattr(life, name) == getattr(settings, name) for life in lives)
-    }
-    return replace(settings, **as_they_were)
+_Values = list[tuple[str, int]]
 
 
 def scenarios(
     lives: Sequence[Life], behaviour: Behaviour, rounds: Sequence[HistoryRow], proposed: Proposed
 ) -> Iterator[Scenario]:
     """Yield the scenarios that make sense for the group: changes that it does not have already."""
-
-    def values(key: str, usual: Iterable[int]) -> list[tuple[str, int]]:
-        return [(key, value) for value in sorted({*usual, *proposed.get(key, ())})]
-
     session_ms = _usual(life.session_timeout_ms for life in lives)
-    rebalance_ms = _usual(life.rebalance_timeout_ms for life in lives)
+    held = held_by(lives, behaviour)
     are_static = all(life.instance is not None for life in lives)
     yield Scenario(AS_IT_WAS, ReplaySettings(), is_today=True)
     if not are_static:
         yield Scenario(STATIC, ReplaySettings(is_static=True))
-    for key, value in values("session.timeout.ms", (*SESSION_TIMEOUTS_MS, session_ms)):
+    for key, value in _values("session.timeout.ms", (*SESSION_TIMEOUTS_MS, session_ms), proposed):
         now = value == session_ms
         changed = ReplaySettings(session_timeout_ms=value)
         yield Scenario(SESSION, changed, key, value, now)
         if not are_static:
             both = ReplaySettings(is_static=True, session_timeout_ms=value)
             yield Scenario(STATIC_SESSION, both, key, value)
+    yield from _delays(lives, behaviour, rounds, proposed)
+    if not behaviour.is_cooperative:
+        yield Scenario(COOPERATIVE, ReplaySettings(is_cooperative=True))
+    if any(row["partitions"] is not None for row in rounds):  # consumers
+        graces = *GRACES_MS, held.grace_ms
+        yield from _graces(lives, behaviour, held, _values(GRACE_KEY, graces, proposed))
+        if all(row.get("protocol") != STREAMS for row in rounds):
+            windows = *WINDOWS_MS, held.window_ms
+            yield from _planning(lives, held, _values(WINDOW, windows, proposed))
+
+
+def _values(key: str, usual: Iterable[int], proposed: Proposed) -> _Values:
+    return [(key, value) for value in sorted({*usual, *proposed.get(key, ())})]
+
+
+def _delays(
+    lives: Sequence[Life], behaviour: Behaviour, rounds: Sequence[HistoryRow], proposed: Proposed
+) -> Iterator[Scenario]:
+    """Yield what matters to slow members, and to a group that was Empty."""
+    rebalance_ms = _usual(life.rebalance_timeout_ms for life in lives)
+    usual = *REBALANCE_TIMEOUTS_MS, rebalance_ms
     is_slow = any(row["ended_by"] == "timeout" for row in rounds) or behaviour.busy
     if is_slow or proposed.get("max.poll.interval.ms"):
-        for key, value in values("max.poll.interval.ms", (*REBALANCE_TIMEOUTS_MS, rebalance_ms)):
+        for key, value in _values("max.poll.interval.ms", usual, proposed):
             changed = ReplaySettings(rebalance_timeout_ms=value)
             yield Scenario(REBALANCE, changed, key, value, value == rebalance_ms)
     if any(row["from_state"] == "Empty" for row in rounds):
-        for key, value in values("group.initial.rebalance.delay.ms", INITIAL_DELAYS_MS):
+        for key, value in _values("group.initial.rebalance.delay.ms", INITIAL_DELAYS_MS, proposed):
             yield Scenario(DELAY, ReplaySettings(initial_delay_ms=value), key, value)
-    if not behaviour.is_cooperative:
-        yield Scenario(COOPERATIVE, ReplaySettings(is_cooperative=True))
+
+
+def held_by(lives: Sequence[Life], behaviour: Behaviour) -> Policy:
+    """Return the policy that scenarios change: the one that a group had at its last start or end of
+    a process.
+    """
+    times = [each for life in lives for each in (life.start_ms, life.end_ms) if each is not None]
+    return behaviour.policy_at(max(times))
+
+
+def _graces(
+    lives: Sequence[Life], behaviour: Behaviour, held: Policy, values: _Values
+) -> Iterator[Scenario]:
+    """Yield what keeps the places of members, as far as members went like that."""
+    are_static = all(life.instance is not None for life in lives)
+    leave = any(_leaves(life) for life in lives)
+    are_lost, change_hosts = any(map(_is_lost, lives)), _change_hosts(lives)
+    for key, value in values:
+        grace = replace(held, grace_ms=value)
+        both = of_any = grace
+        if value:
+            both, of_any = replace(grace, reserve_on=_BOTH), replace(grace, seat_match=ANY)
+        if are_lost:
+            is_held = grace == held
+            yield Scenario(GRACE, ReplaySettings(policy=grace), key, value, is_held)
+        if leave:
+            is_held = both == held
+            yield Scenario(GRACE_LEFT, ReplaySettings(policy=both), key, value, is_held)
+        if are_lost and change_hosts and not are_static:
+            is_held = of_any == held
+            yield Scenario(GRACE_ANY, ReplaySettings(policy=of_any), key, value, is_held)
+        if value in COMBINED_MS and not are_static and (are_lost or leave):
+            static = ReplaySettings(is_static=True, policy=grace)
+            yield Scenario(STATIC_GRACE, static, key, value)
+        if value in COMBINED_MS and not behaviour.is_cooperative and (are_lost or leave):
+            cooperative = ReplaySettings(is_cooperative=True, policy=both if leave else grace)
+            yield Scenario(COOPERATIVE_GRACE, cooperative, key, value)
+
+
+def _change_hosts(lives: Sequence[Life]) -> bool:
+    """Return whether a client id came from several hosts, as that of pods does."""
+    hosts: dict[str, str] = {}
+    return any(hosts.setdefault(life.client_id, life.host) != life.host for life in lives)
+
+
+def _leaves(life: Life) -> bool:
+    return life.leaves and life.instance is None
+
+
+def _is_lost(life: Life) -> bool:
+    """Return whether a session ends, or would if the client did not come back."""
+    ends = life.end_ms is not None and not _leaves(life) and not life.is_removed
+    return ends or any(until - begin >= life.session_timeout_ms for begin, until in life.pauses)
+
+
+def _planning(lives: Sequence[Life], held: Policy, values: _Values) -> Iterator[Scenario]:
+    size = held.target_size or usual_size(lives)
+    yield Scenario(SPARE, ReplaySettings(policy=replace(held, target_size=size)), spares=1)
+    if not held.remote_assignor:
+        steps = replace(held, remote_assignor="uniform", step_partitions=STEP_PARTITIONS)
+        yield Scenario(STEPS, ReplaySettings(policy=steps))
+    if any(life.start_ms > lives[0].start_ms for life in lives):
+        for key, value in values:
+            window = replace(held, window_ms=value)
+            is_held = window == held
+            yield Scenario(SCALE_WINDOW, ReplaySettings(policy=window), key, value, is_held)
+
+
+def _running(lives: Sequence[Life]) -> Iterator[tuple[int, int]]:
+    """Yield from when on how many clients ran; the last time is that of the last change."""
+    changes = Counter(life.start_ms for life in lives)
+    changes.subtract(life.end_ms for life in lives if life.end_ms is not None)
+    running = 0
+    for at_ms in sorted(changes):
+        running += changes[at_ms]
+        yield at_ms, running
+
+
+def usual_size(lives: Sequence[Life]) -> int:
+    """Return how many clients ran for the longest time; 1 at least."""
+    lasted = Counter[int]()
+    numbers = [*_running(lives)]
+    for (at_ms, running), (next_ms, _) in pairwise([*numbers, (numbers[-1][0] + 1, 0)]):
+        lasted[running] += next_ms - at_ms
+    del lasted[0]
+    return max(lasted, key=lambda size: (lasted[size], size), default=1)
+
+
+def spares_of(lives: Sequence[Life], number: int) -> list[Life]:
+    """Return so many clients more, which run from the time on that the others are complete."""
+    size, found = usual_size(lives), []
+    start_ms = next(at_ms for at_ms, running in _running(lives) if running >= size)
+    for each in range(number):
+        name = f"spare-{each}"
+        instance = None if lives[0].instance is None else name
+        spare = replace(lives[0], client=name, instance=instance, client_id=name, host=name)
+        spare.start_ms, spare.end_ms, spare.pauses = start_ms + 1, None, []
+        spare.leaves = spare.is_removed = False
+        found.append(spare)
+    return found
 
 
 def _usual(values: Iterable[int]) -> int:
     known = list(values)
     return max(set(known), key=lambda each: (known.count(each), each))
-
-
-def _row(
-    scenario: Scenario, outcome: Outcome, base: Outcome, recorded: _Recorded
-) -> dict[str, Any]:
-    detection, before = _mean(outcome.detections), _mean(base.detections)
-    lost = None if detection is None else detection - (before or 0)
-    return {
-        "scenario": scenario.name,
-        "setting": scenario.setting,
-        "value": scenario.value,
-        "is_today": scenario.is_today,
-        "rounds": outcome.rounds,
-        "rounds_avoided": base.rounds - outcome.rounds,
-        "not_stable_ms": outcome.not_stable_ms,
-        "stable_gained_ms": base.not_stable_ms - outcome.not_stable_ms,
-        "unowned_ms": outcome.unowned_ms,
-        "unread_ms": outcome.unread_ms,
-        "unread_saved_ms": base.unread_ms - outcome.unread_ms,
-        "detection_ms": detection,
-        "detection_lost_ms": lost,
-        "recorded_rounds": recorded.rounds,
-        "replayed_rounds": base.rounds,
-        "recorded_not_stable_ms": recorded.not_stable_ms,
-        "recorded_unread_ms": recorded.unread_ms,
-        "matches": recorded.matches(base),
-        "assumption": _ASSUMPTIONS[scenario.name],
-    }
-
-
-def _mean(values: Sequence[int]) -> int | None:
-    return round(mean(values)) if values else None

@@ -9,7 +9,7 @@ from groupkeeper.analytics.errors import AnalyticsError
 from groupkeeper.analytics.questions.registry import QUESTIONS, ask
 from tests.analytics.questions.week import week
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
 @pytest.fixture(scope="module")
