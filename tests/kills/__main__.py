@@ -14,6 +14,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tests.clients.libraries import AIOKAFKA, CONFLUENT, KAFKA_PYTHON_3
+from tests.kills import changes, seats
 from tests.kills.crowd import java_words
 from tests.kills.run import NotSettled, Plan, Say, run, words
 from tests.suites.suite import SuiteError
@@ -41,6 +43,8 @@ EXAMPLES = """\
   python -m tests.kills                        200 kills, some five minutes
   python -m tests.kills 20 --seed 7            fewer, at other moments
   python -m tests.kills --checkout ../other    the server of another work tree
+  python -m tests.kills --seats                in the middle of hand-overs of reserved seats
+  python -m tests.kills --changes 1000         during changes of users and ACLs
   python -m tests.kills --keep kept            keep the logs of all clients, and the directory"""
 
 
@@ -65,9 +69,22 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--without-compaction", action="store_true", help="let the server keep its default settings"
     )
+    parser.add_argument(
+        "--seats", action="store_true", help="kill in the middle of hand-overs of reserved seats"
+    )
+    parser.add_argument(
+        "--changes",
+        type=int,
+        metavar="COUNT",
+        help="kill during so many changes of users and ACLs: nothing else is looked at",
+    )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep what is written")
     options = parser.parse_args(arguments)
     console = Console()
+    if options.seats:
+        return _seats(options, console)
+    if options.changes is not None:
+        return _changes(options, console)
     java = None
     if not options.without_java:
         try:
@@ -95,6 +112,37 @@ def main(arguments: list[str]) -> int:
     for line in words(report):
         _print(console, line, "red" if line.startswith(RED) else None)
     return BAD if report.bad else 0
+
+
+def _seats(options: argparse.Namespace, console: Console) -> int:
+    with tempfile.TemporaryDirectory(prefix="groupkeeper-kills-") as folder:
+        place = options.keep or Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        try:
+            with _status(console) as say:
+                libraries = (AIOKAFKA, CONFLUENT, KAFKA_PYTHON_3)
+                found = seats.run(options.kills, options.seed, place, say, libraries)
+        except AssertionError as error:
+            _print(console, f"stuck, or could not begin: {error}", "red")
+            return CANNOT_RUN
+    for line in seats.words(found):
+        _print(console, line, "red" if line.startswith(RED) else None)
+    return BAD if found.broken else 0
+
+
+def _changes(options: argparse.Namespace, console: Console) -> int:
+    with tempfile.TemporaryDirectory(prefix="groupkeeper-kills-") as folder:
+        place = options.keep or Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        try:
+            with _status(console) as say:
+                found = changes.run(options.changes, options.seed, place, say)
+        except AssertionError as error:
+            _print(console, f"could not begin: {error}", "red")
+            return CANNOT_RUN
+    for line in changes.words(found):
+        _print(console, line, "red" if line.startswith(RED) else None)
+    return BAD if found.wrong else 0
 
 
 @contextmanager

@@ -104,7 +104,13 @@ class Consumer(Committer):
     """A consumer of a client library, in a process of its own."""
 
     def __init__(
-        self, library: Library, bootstrap: str, instance_id: str | None, log: Path, ledger: Ledger
+        self,
+        library: Library,
+        bootstrap: str,
+        instance_id: str | None,
+        log: Path,
+        ledger: Ledger,
+        session_ms: int = SESSION_MS,
     ) -> None:
         kind = "static" if instance_id else "dynamic"
         super().__init__(f"{library.name} {kind}", f"group of {library.name}", ledger)
@@ -114,7 +120,7 @@ class Consumer(Committer):
             "start",
             topics=[TOPIC],
             group=self.group_id,
-            session_ms=SESSION_MS,
+            session_ms=session_ms,
             heartbeat_ms=HEARTBEAT_MS,
             instance_id=instance_id,
             auto_commit=False,

@@ -7,6 +7,7 @@ import pytest
 
 from tests.chaos.damage.truth import Stored
 from tests.clients.libraries import AIOKAFKA, CONFLUENT
+from tests.kills import changes, seats
 from tests.kills.compaction import KILLS_FOR_ONE, Compactions
 from tests.kills.ledger import NO_MOST, Ledger
 from tests.kills.run import Plan, Report, run, words
@@ -90,3 +91,36 @@ def test_any_of_these_is_bad_and_told(wrong: str) -> None:
     getattr(report, wrong).append("kill 3: something")
     assert report.bad
     assert words(report)[-1].endswith("kill 3: something")
+
+
+@pytest.mark.slow
+def test_two_kills_in_the_middle_of_hand_overs(tmp_path: Path) -> None:
+    found = seats.run(2, 3, tmp_path, lambda _: None)
+    assert found.broken == [], "\n".join(seats.words(found))
+    assert found.kills == 2
+    assert found.counts["seats reserved"] >= found.counts["seats gone"]
+    assert found.counts["seats reserved"] > 0
+
+
+def test_kills_during_changes_of_users_and_acls(tmp_path: Path) -> None:
+    found = changes.run(40, 5, tmp_path)
+    assert found.wrong == [], "\n".join(changes.words(found))
+    assert found.changes >= 40
+    assert found.kills >= changes.LEAST_KILLS
+    assert found.users + found.acls > 0
+
+
+@pytest.mark.parametrize("half", [{"a": 1, "b": 2}, {"b": 1}, {}])
+def test_half_a_change_is_wrong(half: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As is one that was acknowledged and is not there."""
+    users, report = changes.Users("users", 1), changes.Report()
+    users.acknowledged, users.under_way = {"a": 1}, {"a": 2, "b": 2}
+    monkeypatch.setattr(users, "found", lambda _: half)
+    users.check(None, report)  # type: ignore[arg-type]
+    assert len(report.wrong) == 1
+    for whole in ({"a": 1}, {"a": 2, "b": 2}):
+        users.acknowledged, users.under_way = {"a": 1}, {"a": 2, "b": 2}
+        monkeypatch.setattr(users, "found", lambda _, whole=whole: whole)
+        users.check(None, report)  # type: ignore[arg-type]
+    assert len(report.wrong) == 1
+    assert report.under_way == 3 and report.kept == 1

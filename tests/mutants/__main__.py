@@ -26,15 +26,26 @@ from tests.mutants.advice import ADVICE_MUTANTS
 from tests.mutants.events import EVENT_MUTANTS
 from tests.mutants.examples import EXAMPLE_MUTANTS
 from tests.mutants.mutant import Mutant
+from tests.mutants.policies import POLICY_MUTANTS
+from tests.mutants.replays import REPLAY_MUTANTS
+from tests.mutants.seats import SEAT_MUTANTS
 from tests.tiers import is_long
 
-MUTANTS = (*catalogue.MUTANTS, *EVENT_MUTANTS, *EXAMPLE_MUTANTS, *ADVICE_MUTANTS)
+MUTANTS = (
+    *catalogue.MUTANTS,
+    *EVENT_MUTANTS,
+    *EXAMPLE_MUTANTS,
+    *ADVICE_MUTANTS,
+    *SEAT_MUTANTS,
+    *POLICY_MUTANTS,
+    *REPLAY_MUTANTS,
+)
 ROOT = Path(__file__).parents[2]
 TREE = ("coordinator", "protocol", "storage", "groupkeeper", "tests", "benchmarks", "examples")
 FILES = ("pyproject.toml",)
 LIMIT_S = 600
 """A mutant may let a test hang: that is noticed, too."""
-HOUR = "tests/simulation/test_hour.py::test_an_hour_of_crashes_breaks_no_promise[1]"
+HOUR = "tests/simulation/test_hour.py::test_hours_of_crashes_break_no_promise"
 
 
 def copy_tree(to: Path) -> None:

@@ -10,8 +10,19 @@ from tests.mutants.advice import ADVICE_MUTANTS
 from tests.mutants.events import EVENT_MUTANTS
 from tests.mutants.examples import EXAMPLE_MUTANTS
 from tests.mutants.mutant import Misplaced, Mutant
+from tests.mutants.policies import POLICY_MUTANTS
+from tests.mutants.replays import REPLAY_MUTANTS
+from tests.mutants.seats import SEAT_MUTANTS
 
-MUTANTS = (*catalogue.MUTANTS, *EVENT_MUTANTS, *EXAMPLE_MUTANTS, *ADVICE_MUTANTS)
+MUTANTS = (
+    *catalogue.MUTANTS,
+    *EVENT_MUTANTS,
+    *EXAMPLE_MUTANTS,
+    *ADVICE_MUTANTS,
+    *SEAT_MUTANTS,
+    *POLICY_MUTANTS,
+    *REPLAY_MUTANTS,
+)
 ROOT = Path(__file__).parents[2]
 
 

@@ -1,8 +1,9 @@
 """Plays the transcripts on Apache Kafka and on Groupkeeper, over the wire, and compares.
 
 `make parity` plays all; `make parity ARGS="join-group -k static"` those of some files and
-titles. `--record` writes into the files what Kafka answers: for new transcripts, whose difference
-is then reviewed like code. Exit code 1 when something differs, 2 when it cannot be compared.
+titles. `rights` and `logins` are no files: see secured.py. `--record` writes down what Kafka
+answers: for new transcripts, whose difference is then reviewed like code. Exit code 1 when
+something differs, 2 when it cannot be compared.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -24,6 +26,7 @@ from tests.parity.brokers import PROFILES, Broker, Groupkeeper, Kafka, Unavailab
 from tests.parity.compare import difference
 from tests.parity.people import names_of
 from tests.parity.player import REAL, RECORDING, Patience, Player
+from tests.parity.secured import SECTIONS, compared
 from tests.parity.transcript import (
     FOLDER,
     SHOWN_BY_TESTS,
@@ -103,24 +106,30 @@ def main() -> int:
     options = _options()
     console = Console(stderr=True, width=None if sys.stderr.isatty() else 200)
     try:
-        chosen = _chosen(options)
+        chosen, sections = _chosen(options)
         if options.record:
+            for name in sections:
+                SECTIONS[name].record()
             return asyncio.run(record(chosen, console))
-        if options.write and (options.on != "both" or len(chosen) < len(load())):
+        if options.write and (options.on != "both" or len(chosen) not in (0, len(load()))):
             raise ValueError("only the figures of all transcripts on both brokers are kept")
         rows, failed = asyncio.run(compare(chosen, options.on, console))
+        for name in sections:
+            more_rows, more_failed = secured(name, options.on)
+            rows, failed = rows + more_rows, failed + more_failed
     except (UnavailableError, ValueError) as error:
         console.print(f"[red]{error}", markup=True, highlight=False)
         return 2
     report(chosen, rows, failed, console)
     if options.write:
-        RESULTS.write_text(json.dumps({"headings": HEADINGS, "rows": rows}, indent=1) + "\n")
+        RESULTS.write_text(json.dumps({"headings": HEADINGS, "rows": kept(rows)}, indent=1) + "\n")
     return 1 if failed else 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make parity", description=__doc__)
-    parser.add_argument("subjects", nargs="*", help="files of transcripts, without .txt")
+    which = f"files of transcripts, without .txt, or {' or '.join(SECTIONS)}"
+    parser.add_argument("subjects", nargs="*", help=which)
     parser.add_argument("-k", default="", help="a part of the title")
     parser.add_argument("--on", choices=["kafka", "groupkeeper", "both"], default="both")
     parser.add_argument("--write", action="store_true", help="keep the figures for the docs")
@@ -128,8 +137,15 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _chosen(options: argparse.Namespace) -> list[Transcript]:
-    paths = [FOLDER / f"{subject}.txt" for subject in options.subjects] or None
+def _chosen(options: argparse.Namespace) -> tuple[list[Transcript], list[str]]:
+    """The transcripts, and the names of sections."""
+    files = [subject for subject in options.subjects if subject not in SECTIONS]
+    sections = [name for name in SECTIONS if name in options.subjects]
+    if sections and not files:
+        return [], sections
+    if not options.subjects and not options.k and not options.record:
+        sections = list(SECTIONS)
+    paths = [FOLDER / f"{subject}.txt" for subject in files] or None
     if paths and (missing := [path.name for path in paths if not path.exists()]):
         raise ValueError(f"no such transcripts: {', '.join(missing)}")
     found = [each for each in load(paths) if options.k.lower() in each.title.lower()]
@@ -137,7 +153,7 @@ def _chosen(options: argparse.Namespace) -> list[Transcript]:
         raise ValueError("no transcript has such a title")
     if unknown := {each.on for each in found} - set(PROFILES):
         raise ValueError(f"no such profile: {', '.join(sorted(unknown))}")
-    return found
+    return found, sections
 
 
 # -- comparing -------------------------------------------------------------------------------------
@@ -150,7 +166,7 @@ async def compare(
     transcripts: list[Transcript], on: str, console: Console
 ) -> tuple[list[tuple[str, ...]], list[str]]:
     """A row of figures for each broker, and what differs, in words."""
-    kinds = [name for name in ("kafka", "groupkeeper") if on in (name, "both")]
+    kinds = _kinds(on)
     failed: list[str] = []
     rows: list[tuple[str, ...]] = []
     by_profile: dict[str, list[Transcript]] = defaultdict(list)
@@ -170,6 +186,30 @@ async def compare(
     return rows, failed
 
 
+def _kinds(on: str) -> list[str]:
+    return [name for name in ("kafka", "groupkeeper") if on in (name, "both")]
+
+
+def secured(name: str, on: str) -> tuple[list[tuple[str, ...]], list[str]]:
+    """The same of a section, each case of which is one run."""
+    rows, failed = [], []
+    for kind in _kinds(on):
+        count, differs = compared(name, kind)
+        figures = count, count, count - len(differs), 0
+        rows.append((_named(kind, "plain"), name, *map(str, figures)))
+        failed += [f"{kind} differs in {name}, {each}\n" for each in differs]
+    return rows, failed
+
+
+def kept(rows: list[tuple[str, ...]]) -> list[Sequence[str]]:
+    """These rows, and of those that were kept before the ones about other profiles."""
+    before = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"] if RESULTS.exists() else []
+    new = {row[:2]: row for row in rows}
+    known = [tuple(row[:2]) for row in before]
+    replaced = [new.get(key, row) for key, row in zip(known, before, strict=True)]
+    return [*replaced, *(row for key, row in new.items() if key not in known)]
+
+
 def report(
     transcripts: list[Transcript], rows: list[tuple[str, ...]], failed: list[str], errors: Console
 ) -> None:
@@ -184,7 +224,9 @@ def report(
     keys = set(SHOWN_BY_TESTS).union(*(each.differences() for each in transcripts))
     verdict = "all equal" if not failed else f"{len(failed)} differ"
     runs = sum(int(row[3]) for row in rows)
-    output.print(f"{len(transcripts)} transcripts, {runs} runs: {verdict}", highlight=False)
+    cases = sum({row[1]: int(row[2]) for row in rows if row[1] in SECTIONS}.values())
+    what = f"{len(transcripts)} transcripts and {cases} cases, {runs} runs"
+    output.print(f"{what}: {verdict}", highlight=False)
     output.print(
         f"deliberate differences: {len(keys)} ({', '.join(sorted(keys))})", highlight=False
     )

@@ -23,7 +23,7 @@ KIPS: Final[Mapping[str, str]] = {
     "KIP-107": "DeleteRecords",
     "KIP-133": "DescribeConfigs and AlterConfigs",
     "KIP-134": "a delay before the first rebalance of an empty group",
-    "KIP-140": "DescribeAcls (there is no access control)",
+    "KIP-140": "access control lists",
     "KIP-152": "SaslAuthenticate (there is no SASL)",
     "KIP-195": "CreatePartitions",
     "KIP-211": "offsets expire from the moment that their group is empty",

@@ -130,14 +130,31 @@ def _written(name: str) -> set[str]:
     return {fields[name] for _, _, fields in EVENTS if name in fields}
 
 
+OF_POLICIES = {
+    *("seat_reserved", "seat_expired", "seat_revoked", "configs_changed", "window_over"),
+    *(
+        "expected_complete",
+        "expected_missing",
+        "policy_changed",
+        "topics_changed",
+        "rebalance_deferred",
+        "standby_activated",
+        "policy_refused",
+        "assignment_changed",
+    ),
+}
+
+
 def test_every_cause_every_guess_and_every_type_of_event_is_in_a_transcript() -> None:
     """But for `operator`: no request asks for such a rebalance, only the test bench does
-    (tests/testing/test_group_control.py). `policy` is reserved, and no code of the core. Nor does
-    a request stop the coordinator (tests/coordinator/test_stalls.py).
+    (tests/testing/test_group_control.py). Nor does a request stop the coordinator
+    (tests/coordinator/test_stalls.py). Apache Kafka has no policies of groups, with which the
+    transcripts could be compared (tests/coordinator/test_seats.py).
     """
     add = "play it in a transcript (causes.txt has most), with its `event:` lines"
-    assert {kind for _, kind, _ in EVENTS} == set(TYPES) - {COORDINATOR_STALLED}, add
-    assert _written("cause") == {str(code) for code in CauseCode} - {CauseCode.OPERATOR}, add
+    assert {kind for _, kind, _ in EVENTS} == set(TYPES) - {COORDINATOR_STALLED, *OF_POLICIES}, add
+    codes = {str(code) for code in CauseCode}
+    assert _written("cause") == codes - {CauseCode.OPERATOR, *OF_POLICIES}, add
     assert _written("likely") == {*LIKELY, "null"}, add
 
 

@@ -14,7 +14,7 @@ from tests.parity.people import names_of
 from tests.parity.player import VIRTUAL, Dial, NotReadyError, Player
 from tests.parity.transcript import Run
 from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS, Machine
-from tests.support.virtual_loop import Pipe, VirtualLoop
+from tests.support.virtual_loop import QUICK_S, VirtualLoop
 
 STORED_S = 0.5
 """Longer than events without records wait for a round."""
@@ -31,13 +31,11 @@ class Played:
 
 def play(run: Run) -> Played:
     """Raises TimeoutError if the server does not get ready."""
-    loop = VirtualLoop()
+    loop = VirtualLoop(latency_s=QUICK_S)
     asyncio.set_event_loop(loop)
-    latency, Pipe.LATENCY_S = Pipe.LATENCY_S, (0.0001, 0.0002)
     try:
         return loop.run_until_complete(_played(run, loop))
     finally:
-        Pipe.LATENCY_S = latency
         tasks = asyncio.all_tasks(loop)
         for task in tasks:
             task.cancel()

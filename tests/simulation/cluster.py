@@ -69,6 +69,7 @@ class Machine:
         self.topics_failed: Failed = lambda where, error: None
         self.topics_told: Callable[[str], None] = lambda what: None
         self.data_dir = Path("data")
+        self.listeners = (Listen(bind=ADDRESS),)
         self.make_files = FakeFiles
         """Makes what a process sees of the disk."""
         self.journal_bytes = Limits().journal_bytes
@@ -86,7 +87,8 @@ class Machine:
         """A new process on the same disk. Raises Crash if it dies before it serves."""
         self.files = self.make_files(self.disk)
         self.executors = {
-            name: VirtualExecutor(self.loop) for name in ("writer", "loader", "topics")
+            name: VirtualExecutor(self.loop)
+            for name in ("writer", "loader", "topics", "login-1", "login-2")
         }
         self.executors["cleaner"] = CleanerThread(self.loop)
         for executor in self.executors.values():
@@ -107,9 +109,7 @@ class Machine:
                 retention=RetentionLines(),
             ),
         )
-        options = ServeOptions(
-            self.data_dir, (Listen(bind=ADDRESS),), http=None, settings=self.settings
-        )
+        options = ServeOptions(self.data_dir, self.listeners, http=None, settings=self.settings)
         try:
             with patch(_LIMITS, partial(Limits, journal_bytes=self.journal_bytes)):
                 self.server = Server(options, world)

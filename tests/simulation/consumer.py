@@ -72,6 +72,12 @@ class Consumer(Membership):
         self.wire: Wire | None = None
         self.synced: Callable[[Consumer], None] = lambda consumer: None
         """Called with every assignment."""
+        self.committed: Callable[[Consumer, int, set[int]], None] = lambda *_: None
+        """Called with the generation and partitions of every commit that was accepted."""
+        self.newest: Callable[[], int] = lambda: -1
+        """The newest generation in which any consumer was given something."""
+        self.freeze_s = 0.0
+        """How long it stands still when it has waited next; then it goes on with a commit."""
         self.heard: Callable[[], None] = lambda: None
         """Called with every answer."""
 
@@ -94,7 +100,10 @@ class Consumer(Membership):
                 await asyncio.sleep(0.05)
                 continue
             await asyncio.sleep(self.session_ms / 3_000)
-            await self._beat()
+            if self.freeze_s:
+                await self._freeze()
+            else:
+                await self._beat()
             if self.generation >= 0:
                 await self._commit()
 
@@ -123,6 +132,10 @@ class Consumer(Membership):
         self.synced(self)
         return True
 
+    async def _freeze(self) -> None:
+        freeze_s, self.freeze_s = self.freeze_s, 0.0
+        await asyncio.sleep(freeze_s)
+
     async def _beat(self) -> None:
         self.heed((await self.call(4, self.heartbeat_request())).error_code)
 
@@ -130,7 +143,12 @@ class Consumer(Membership):
         """Every partition one further; what is acknowledged must be found again for ever."""
         offset = int(self.loop.time() * 1000)
         places = dict.fromkeys(((TOPIC, each) for each in self.assignment), offset)
+        generation = self.generation
+        is_behind = self.newest() > generation
         reply = await self.call(8, self.commit_request(places))
+        accepted = {p.partition_index for p in reply.topics[0].partitions if not p.error_code}
+        assert not (is_behind and accepted), (self.name, generation, "commits, and is behind")
+        self.committed(self, generation, accepted)
         for each in reply.topics[0].partitions:
             if each.error_code == ErrorCode.NONE:
                 self.acknowledged[each.partition_index] = offset

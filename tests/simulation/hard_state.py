@@ -33,6 +33,8 @@ class HardGroup(NamedTuple):
     leader_id: str | None
     state_timestamp_ms: int
     members: dict[str, HardMember]
+    seats: dict[str, tuple[int, str]]
+    """Of lost members: since when, and why."""
     offsets: dict[tuple[str, int], bytes]
     """Whole values: offset, leader epoch, metadata, times."""
 
@@ -61,6 +63,10 @@ def hard_group(group: Group) -> HardGroup:
                 each.assignment,
             )
             for each in group.members.values()
+        },
+        seats={
+            member_id: (seat.since_wall_ms, str(seat.code))
+            for member_id, seat in group.seats.items()
         },
         offsets={
             (topic, partition): value

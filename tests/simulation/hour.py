@@ -21,6 +21,7 @@ from unittest.mock import patch
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.server.server import Server
 from groupkeeper.storage.log.limits import Limits
+from tests.simulation import reserved
 from tests.simulation.backup import Backup
 from tests.simulation.clerk import Clerk
 from tests.simulation.cluster import ADDRESS, START_OF_TIME_MS, Machine
@@ -28,6 +29,7 @@ from tests.simulation.consumer import PARTITIONS, TOPIC, Consumer, Wire
 from tests.simulation.event_ledger import EventLedger
 from tests.simulation.ledger import Ledger, check_archive
 from tests.simulation.producer import CONFIGS, EVENTS, Producer
+from tests.simulation.reserved import Reserved
 from tests.simulation.tally import STARTED, Tally
 from tests.support.accounts import check_accounts
 from tests.support.fake_files import Crash
@@ -106,13 +108,18 @@ class Hour:
         self.loop = VirtualLoop(seed)
         self.loop.set_exception_handler(self._unhandled)
         self.trace: list[str] = []
-        settings = (f"{key}={value}" for key, value in SETTINGS.items())
+        self.reserves = seed % 3 == 0
+        """Partitions of lost members are reserved."""
+        self.mishaps = (*MISHAPS, *(reserved.MISHAPS if self.reserves else ()))
+        more = reserved.SETTINGS if self.reserves else {}
+        settings = (f"{key}={value}" for key, value in {**SETTINGS, **more}.items())
         self.machine = Machine(self.loop, self.trace.append, *settings)
         self.machine.journal_bytes = JOURNAL_BYTES
         self.machine.created = self._created
         self.machine.died = self._died
         self.ledger = Ledger(LOGS, LIMITS)
         self.event_ledger = EventLedger()
+        self.reserved = Reserved()
         self.rounds = 0
         """Rebalances whose events were stored."""
         self.happened: Counter[str] = Counter()
@@ -142,6 +149,8 @@ class Hour:
         self.happened["records deleted by retention"] = self.producer.starts[EVENTS]
         self.happened["records of a topic compacted away"] = self.producer.compacted_away
         self.happened["records of topics lost in power cuts"] = self.producer.lost
+        if self.reserves:
+            self.happened.update(self.reserved.counts)
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
     # -- the script ----------------------------------------------------------------------------
@@ -157,7 +166,7 @@ class Hour:
         mishaps: list[str] = []
         while self.loop.time() < HOUR_S:
             if not mishaps:
-                mishaps = self.loop.random.sample(MISHAPS, len(MISHAPS))
+                mishaps = self.loop.random.sample(self.mishaps, len(self.mishaps))
             await asyncio.sleep(self.loop.random.uniform(20, 70))
             await self._mishap(mishaps.pop())
             self._check_tasks()
@@ -184,6 +193,8 @@ class Hour:
         instance = f"instance-{name}" if int(name[1:]) % 2 == 0 else None
         consumer = Consumer(self.loop, ADDRESS, name, instance)
         consumer.synced = self._synced
+        consumer.committed = self._committed
+        consumer.newest = lambda: max(self.highest.values(), default=-1)
         consumer.heard = self._step
         old = self.consumers.get(name)
         if old is not None:
@@ -201,6 +212,8 @@ class Hour:
             await self._outage(random.choice(POWER_CUTS))
         elif what in ("die", "leave"):
             await self._end(name, polite=what == "leave")
+        elif what == "freeze":
+            self.consumers[name].freeze_s = random.uniform(1, reserved.LONGEST_FREEZE_S)
         elif what == "backup":
             await self._back_up()
         elif what == "crash in a backup":
@@ -351,6 +364,7 @@ class Hour:
     def _created(self, server: Server) -> None:
         self.ledger.watch(server)
         self.event_ledger.watch(server)
+        self.reserved.watch(server)
 
     def _died(self) -> None:
         self._crashed.set()
@@ -402,6 +416,12 @@ class Hour:
         for partition in consumer.assignment:
             owner = self.owners.setdefault((consumer.generation, partition), consumer.name)
             assert owner == consumer.name, (consumer.generation, partition, owner, consumer.name)
+
+    def _committed(self, consumer: Consumer, generation: int, places: set[int]) -> None:
+        """A commit was accepted: nobody else had been told before that the partition is its own."""
+        for partition in places:
+            owner = self.owners.get((generation, partition), consumer.name)
+            assert owner == consumer.name, (generation, partition, owner, consumer.name)
 
     async def _check_offsets(self) -> None:
         """Whatever was acknowledged is there, after every crash."""

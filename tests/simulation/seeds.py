@@ -1,6 +1,7 @@
 """Many simulated hours, one seed after another, until one breaks a promise.
 
 python -m tests.simulation.seeds [HOW_MANY [FIRST_SEED]]
+python -m tests.simulation.seeds seats [HOW_MANY [FIRST_SEED]]    lives of reserved seats instead
 """
 
 import sys
@@ -12,6 +13,7 @@ from rich.table import Table
 
 from groupkeeper.observe import logs
 from groupkeeper.observe.log_writer import Line
+from tests.seats.__main__ import main as lives
 from tests.simulation.hour import Hour
 
 
@@ -23,6 +25,8 @@ def errors_only(line: Line) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run seeds `first` to `first + many - 1`; 0 when all of them held."""
+    if arguments[:1] == ["seats"]:
+        return lives(arguments[1:])
     many, first = (int(each) for each in [*arguments, *["20", "1"][len(arguments) :]])
     logs.keep_lines(errors_only)
     happened: Counter[str] = Counter()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation import reserved
 from tests.simulation.hour import EVERY_HOUR, Hour
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,8 @@ def test_hours_of_crashes_break_no_promise() -> None:
         assert hour.crashes > 20
         assert hour.checks > 3_000
         assert hour.ledger.live_checks > 800
-        assert hour.rounds > 10
+        assert hour.rounds > (3 if hour.reserves else 10)
+        assert not hour.reserves or all(hour.happened[kind] for kind in reserved.EVERY_HOUR)
         assert hour.clerk.looks > 800 and hour.clerk.deletions > 300
         assert [kind for kind in EVERY_HOUR if not hour.happened[kind]] in ([], [*RARE])
         happened.update(hour.happened)
@@ -46,7 +48,7 @@ def _run_in_a_process(seed: int, hash_seed: str) -> list[str]:
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,  # 20 s on a machine that does nothing else
         check=True,
     )
     return done.stdout.splitlines()

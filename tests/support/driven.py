@@ -97,6 +97,7 @@ class Driven:
             turns=turns,
             replies=ReplyQueue(turns),
             late_offset_deleter=LateOffsetDeleter(turns, clock, notes),
+            partition_counts={},
             member_bytes=Total(),
             events=EventServices(
                 clock=clock,

@@ -21,6 +21,7 @@ from groupkeeper.coordinator.config import GroupConfig
 from groupkeeper.coordinator.facts import CoordinatorStalled, Fact, NotedFact
 from groupkeeper.coordinator.gate import Unwritten
 from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.group_configs import GroupConfigsRequest
 from groupkeeper.coordinator.heartbeat import Beat
 from groupkeeper.coordinator.liveness import keep_alive
 from groupkeeper.coordinator.member import Member
@@ -29,7 +30,7 @@ from groupkeeper.coordinator.partition import Partition
 from groupkeeper.coordinator.prolong import note_stall
 from groupkeeper.coordinator.rebalance import prepare
 from groupkeeper.coordinator.stalls import Stall
-from groupkeeper.coordinator.step import KeyValue, Step
+from groupkeeper.coordinator.step import GroupConfigs, KeyValue, Step
 from groupkeeper.coordinator.timers import end_session
 from groupkeeper.protocol.embedded import Subscription
 from groupkeeper.protocol.errors import ErrorCode
@@ -118,7 +119,7 @@ class Person:
 class Scene:
     """One partition, its log, its clock and the people that talk to it."""
 
-    def __init__(self, *, hold: bool = False, **config: int) -> None:
+    def __init__(self, *, hold: bool = False, **config: Any) -> None:
         self.config = replace(CONFIG, **config)
         self.now = 1_000
         self.hold = hold
@@ -142,6 +143,8 @@ class Scene:
         self.member_bytes = Total()
         """What members take here and in other partitions of the process."""
         self._ids: Counter[str] = Counter()
+        self.partition_counts: dict[str, int] = {}
+        """Number of partitions by topic, for the server's own assignments."""
         self.partition = self._load()
 
     # -- the partition ---------------------------------------------------------------------------
@@ -180,7 +183,8 @@ class Scene:
 
     def load(self, *batches: bytes, deleted: Sequence[str] = ()) -> Partition:
         """A new partition from these bytes of a log; topics are `deleted` at the beginning."""
-        self.partition = Partition(self.config, self._new_member_id, self.member_bytes)
+        make_id, counts = self._new_member_id, self.partition_counts
+        self.partition = Partition(self.config, make_id, self.member_bytes, partition_counts=counts)
         if deleted:
             self.forget_topics(*deleted)
         for each in batches:
@@ -247,6 +251,9 @@ class Scene:
     def _deliver(self, replies: Sequence[tuple[Any, Any]]) -> None:
         for call, response in replies:
             self.open.remove(call)  # exactly once
+            if isinstance(response, GroupConfigs):  # no client sees it
+                call.response = response
+                continue
             call.response = _received(response, call.key, call.version)
             self.trace.append(trace.reply(call.who, call.api, call.response))
             if call.api == "JoinGroup":
@@ -556,6 +563,12 @@ class Scene:
         """Group id to state, of the groups that `try_groups` lists."""
         listed = self.try_groups(**filters).response.groups
         return {each.group_id: each.group_state for each in listed}
+
+    def configure(self, configs: Mapping[str, str]) -> Call:
+        """Set all configs of the group."""
+        call = Call("admin", "GroupConfigs", 0, 0)
+        self.hand_in(call, GroupConfigsRequest(GROUP, configs))
+        return call
 
     def delete(self, *groups: str, version: int = 2) -> Call:
         request = DeleteGroupsRequest(groups_names=list(groups or (GROUP,)))

@@ -17,6 +17,9 @@ from tests.support.fake_files import Crash
 
 Address = tuple[str, int]
 
+QUICK_S = 0.0001, 0.0002
+"""How long bytes are on their way where the order of several clients does not matter."""
+
 
 class _IdleSelector(selectors.SelectSelector):
     """Instead of waiting it moves the clock."""
@@ -33,10 +36,12 @@ class _IdleSelector(selectors.SelectSelector):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """asyncio's loop with a clock of its own and listeners that only it knows."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, latency_s: tuple[float, float] = (0.0001, 0.002)) -> None:
+        """`latency_s`: the least and the most that bytes take to the other end."""
         self.idle = _IdleSelector()
         super().__init__(self.idle)
         self.random = Random(seed)
+        self.latency_s = latency_s
         self.listeners: dict[Address, VirtualServer] = {}
         self._next_port = 10_000
 
@@ -111,8 +116,6 @@ class VirtualServer:
 class Pipe(asyncio.Transport):
     """One end of a connection. Bytes arrive late, in order, and in pieces."""
 
-    LATENCY_S = (0.0001, 0.002)
-
     def __init__(self, loop: VirtualLoop, protocol: asyncio.Protocol) -> None:
         super().__init__({"peername": ("127.0.0.1", 50_000)})
         self._loop = loop
@@ -136,7 +139,7 @@ class Pipe(asyncio.Transport):
             data = data[size:]
 
     def _send(self, piece: bytes) -> None:
-        late = self._loop.random.uniform(*self.LATENCY_S)
+        late = self._loop.random.uniform(*self._loop.latency_s)
         self._arrives = max(self._arrives, self._loop.time() + late)
         self._flying.append(piece)
         self._loop.call_at(self._arrives, self._land)
@@ -179,7 +182,7 @@ class Pipe(asyncio.Transport):
             self._closed = True
             self._loop.call_soon(self.protocol.connection_lost, None)
             if self.peer is not None:
-                self._arrives = max(self._arrives, self._loop.time() + self.LATENCY_S[0])
+                self._arrives = max(self._arrives, self._loop.time() + self._loop.latency_s[0])
                 self._flying.append(None)
                 self._loop.call_at(self._arrives, self._land)
 
