@@ -3,6 +3,7 @@
 from typing import Final
 
 from groupkeeper.coordinator.config import GroupConfig
+from groupkeeper.coordinator.policy import LEADERS, MATCHES, Policy, one_of, words_of
 from groupkeeper.settings.table import Settings
 
 MAX_GROUPS: Final = 1_000_000
@@ -19,5 +20,18 @@ def group_config(settings: Settings) -> GroupConfig:
         offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=settings.offsets_retention_check_interval_ms,
         message_max_bytes=settings.message_max_bytes,
+        policy=Policy(
+            settings.group_classic_scheduled_rebalance_max_delay_ms,
+            words_of(settings.group_classic_reserve_on),
+            one_of(MATCHES, settings.group_classic_seat_match),
+            settings.group_classic_scale_up_window_ms,
+            settings.group_classic_rebalance_min_interval_ms,
+            settings.group_classic_target_group_size,
+            remote_assignor=settings.group_classic_remote_assignor,
+            step_partitions=settings.group_classic_rebalance_step_partitions,
+            step_interval_ms=settings.group_classic_rebalance_step_interval_ms,
+            watch=settings.group_classic_metadata_watch,
+            leader=one_of(LEADERS, settings.group_classic_leader_preference),
+        ),
         max_groups=-(-MAX_GROUPS // settings.offsets_topic_num_partitions),
     )

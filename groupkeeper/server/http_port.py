@@ -7,6 +7,7 @@ import asyncio
 import gc
 from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
@@ -16,12 +17,15 @@ from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.observe.pages import pages
 from groupkeeper.observe.status import status_of
 from groupkeeper.server.server import Server
+from groupkeeper.server.tls import LOOK_S
 from groupkeeper.settings.options import Address
+from groupkeeper.settings.table import Settings
 from groupkeeper.storage.journal.journal import FOLDER
 from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.turns import PacedTurns
 
 if TYPE_CHECKING:
+    from groupkeeper.access.http_gate import HttpGate
     from groupkeeper.web.api import HttpApi
     from groupkeeper.web.page_files import PageFiles
 
@@ -41,6 +45,7 @@ class HttpPort:
         self._server = server
         self._api: HttpApi | None = None
         self._files: PageFiles | None = None
+        self._watching: asyncio.Task[None] | None = None
         apis: Apis = {
             **pages(server.metrics, turns),
             "/status": SlowPage(self.status),
@@ -50,15 +55,31 @@ class HttpPort:
         counts, names = server.metrics.counts, own_names((*hosts, gethostname()))
         self._http = HttpServer(apis, turns, names=names, counts=counts)
 
-    async def start(self, address: Address) -> Address:
-        """Listen, and return the bound address. Raises OSError."""
-        return await self._http.start(address)
+    async def start(self, address: Address, settings: Settings) -> Address:
+        """Listen, and return the bound address. Raises OSError, SettingsError."""
+        gate = None
+        if settings.http_tokens_file is not None:
+            from groupkeeper.access.watched_files import watch
+
+            gate = await asyncio.to_thread(self._gate, settings.http_tokens_file, settings)
+            self._watching = asyncio.create_task(watch(gate.refresh, LOOK_S))
+        return await self._http.start(address, self._server.tls.of_http(), gate)
+
+    def _gate(self, file: str, settings: Settings) -> "HttpGate":
+        """Read the tokens. On a thread. Raises SettingsError."""
+        from groupkeeper.access.audit import LoginAudit
+        from groupkeeper.access.http_gate import HttpGate
+
+        audit = LoginAudit(self._server.metrics.authentications)
+        return HttpGate(Path(file), settings.http_open_paths.split(","), audit)
 
     def freeze_when_serving(self) -> None:
         """Exclude the modules it imports from garbage collection: they stay."""
         self._http.serving.add_done_callback(lambda _: gc.freeze())
 
     async def close(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
         await self._http.close()
         if self._api is not None:
             self._api.close()

@@ -18,8 +18,8 @@ from groupkeeper.server.server import Server, World
 from groupkeeper.server.signals import at_signals
 from groupkeeper.server.stopping import keep_deadline
 from groupkeeper.server.stops import report_stops
-from groupkeeper.settings.options import Address, ServeOptions, format_address
-from groupkeeper.settings.table import SettingsError
+from groupkeeper.settings.options import Address, Listen, ServeOptions, format_address
+from groupkeeper.settings.table import Settings, SettingsError
 from groupkeeper.storage.backup.note import NotRestored
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.topics import wall_ms
@@ -72,7 +72,7 @@ async def _serve(server: Server, options: ServeOptions, selector: WatchedSelecto
             await create_topics(server, options.topics)
         if options.http is not None:
             http = HttpPort(server, options.hosts)
-            http_at = format_address(await http.start(options.http))
+            http_at = format_address(await http.start(options.http, options.settings))
     except (OSError, SettingsError):
         watch = keep_deadline(server.stage)
         with suppress(StorageError):  # in the log, too; why it cannot start matters more
@@ -118,19 +118,28 @@ def after_ready(options: ServeOptions) -> None:
 
 
 async def warn_of_open_ports(options: ServeOptions) -> None:
-    """Log each port that other machines can connect to: clients are not authenticated."""
+    """Log each port that other machines can connect to, unless clients are authenticated."""
     for each in options.listeners:
-        if await is_reachable(each.bind):
+        if not _authenticates(each, options.settings) and await is_reachable(each.bind):
             _log.warning(
                 "Kafka port without authentication: any client can read and change all data",
                 listen=format_address(each.bind),
             )
-    if options.http is not None and await is_reachable(options.http):
+    has_tokens = options.settings.http_tokens_file is not None
+    if options.http is not None and not has_tokens and await is_reachable(options.http):
         may = "change groups" if options.settings.http_api_write else "read its pages"
         _log.warning(
             f"HTTP port without authentication: any client can {may}",
             http=format_address(options.http),
         )
+
+
+def _authenticates(listen: Listen, settings: Settings) -> bool:
+    """Return whether clients of a listener have to say who they are."""
+    if listen.protocol.has_sasl:
+        return True
+    needed = settings.for_listener(listen.name).ssl_client_auth == "required"
+    return listen.protocol.is_tls and needed
 
 
 async def is_reachable(address: Address) -> bool:

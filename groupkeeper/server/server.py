@@ -34,22 +34,23 @@ from groupkeeper.groups.services import DriverServices, EventServices
 from groupkeeper.groups.topic_check import Moment
 from groupkeeper.groups.writer import Writer
 from groupkeeper.node import Node
-from groupkeeper.observe.fact_lines import write_line
+from groupkeeper.observe.fact_lines import AuditReader, write_line
 from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
+from groupkeeper.server.access import rights_of
 from groupkeeper.server.cleaning import Cleaning, Compact, Threads
 from groupkeeper.server.descriptors import limit_of_open_files, share
 from groupkeeper.server.directory import Directory, DirectoryWatch, log_unknown_folders
 from groupkeeper.server.group_config import group_config
-from groupkeeper.server.retention_lines import RetentionLines
+from groupkeeper.server.retention_lines import RetentionLines, topics_failed
 from groupkeeper.server.stopping import StopStage, complete_segments
 from groupkeeper.server.sync_threads import sync_threads
+from groupkeeper.server.tls import ListenersTls
 from groupkeeper.settings.options import Address, ServeOptions
-from groupkeeper.storage.errors import AppendFailed, Locked, StorageError
+from groupkeeper.storage.errors import AppendFailed, Locked
 from groupkeeper.storage.files.at_once import AtOnce, one_after_another
 from groupkeeper.storage.files.files import Files
-from groupkeeper.topics.limits import OverLimitError
 from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.topics import Topics, TopicsWorld, wall_ms
@@ -99,22 +100,14 @@ class World:
     """Wraps the handlers of all APIs. Heartbeats then take no fast path."""
 
 
-def _topics_failed(where: str, error: BaseException) -> None:
-    """Log a failing disk or a reached limit in one line, a bug with its traceback."""
-    if isinstance(error, OverLimitError):
-        _log.warning("topics: limit reached", where=where, limit=str(error))
-    elif isinstance(error, OSError | StorageError):
-        _log.error("topics: disk failed", where=where, error=str(error))
-    else:
-        _log.error("topics: request failed", where=where, exc_info=error)
-
-
 class Server:
     """The server of one process, from locks to ports."""
 
     def __init__(self, options: ServeOptions, world: World | None = None) -> None:
-        """Take the node's lock and read the catalog. Raises StorageError (Locked) and OSError."""
+        """Take the lock, read the catalog. Raises StorageError (Locked), OSError, SettingsError."""
         self._options = options
+        self.metrics = Metrics()
+        self.tls = ListenersTls(options.listeners, options.settings, self.metrics)
         self._world = world or World(at_once=sync_threads)
         self.stage = StopStage()
         self._directory = Directory(self._world.files, options)
@@ -125,17 +118,17 @@ class Server:
         self._advertised: dict[str, Address] = {}
         self.bound: dict[str, Address] = {}
         """The bound address of each listener, by name."""
-        self.metrics = Metrics()
         self.turns = Turns()
         self.readers = FactReaders(self.turns, self.metrics.counts)
         self.readers.subscribe("metrics", self.metrics.observe)
         self.readers.subscribe("lines", write_line)
+        self.readers.subscribe("audit", AuditReader().read)
         self._connections_most, topic_logs = share(
             limit_of_open_files(), settings.offsets_topic_num_partitions
         )
         topics = self._world.topics or TopicsWorld(
             files=self._world.files,
-            failed=_topics_failed,
+            failed=topics_failed,
             repaired=lambda what: _log.warning("topics: repaired", what=what),
             retention=RetentionLines(),
             folders=self.store.folders,
@@ -148,6 +141,7 @@ class Server:
         catalog = self.topics.catalog
         catalog.raise_leader_epoch(self._directory.leader_epoch(catalog), topics.wall_ms())
         self._directory.write_format()
+        self._rights = rights_of(settings, catalog.access, self.metrics.denied)
 
     def _claim(self, shards: int) -> list[int]:
         try:
@@ -159,8 +153,10 @@ class Server:
 
     async def _listen(self) -> None:
         for each in self._options.listeners:
-            self.bound[each.name] = bound = await self.listener.start(each.bind, each.name)
+            tls = self.tls.by_name.get(each.name)
+            self.bound[each.name] = bound = await self.listener.start(each.bind, each.name, tls)
             self._advertised[each.name] = each.advertised or bound
+        self.tls.watch()
 
     def address(self, listener: str) -> Address:
         """Return the address for clients of a listener, in Metadata responses and the like."""
@@ -198,6 +194,7 @@ class Server:
                 self.turns, clock, self.topics.pending_offset_deletions
             ),
             member_bytes=Total(),
+            partition_counts=self.topics.catalog.counts,
             events=self._event_services(clock),
         )
         self.logs = self._logs_of(GROUP_TOPIC, self._epochs)
@@ -304,7 +301,8 @@ class Server:
 
     def _listener(self, clock: Clock) -> Listener:
         settings = self._options.settings
-        parts = Dependencies(self.group_partitions, self.topics, self._node, self._settings)
+        shared = self._node, self._settings, self._rights
+        parts = Dependencies(self.group_partitions, self.topics, *shared)
         limits = limits_of(settings)
         self.topics.reader.room = lambda: limits.unsent.room
         idle_ms = settings.connections_max_idle_ms
@@ -331,9 +329,15 @@ class Server:
             requests=self.metrics.requests,
             answer_errors=self.metrics.answer_errors,
             connections=connections,
+            authorizer=self._rights.authorizer if self._rights else None,
         )
         if self._world.around is None:
             services.produce_run = run_of_produce(parts)
+        if any(each.protocol.has_sasl for each in self._options.listeners):
+            from groupkeeper.server.logins import logins_of
+
+            world = self._world.executor, self.metrics.authentications
+            services.logins = logins_of(self._options, self.topics, clock, *world)
         return Listener(services)
 
     async def stop(self) -> None:
@@ -344,6 +348,7 @@ class Server:
         """
         stage = self.stage
         self.listener.stop()
+        self.tls.stop()
         self._watch.stop()
         stage.name = "the running compaction"
         await self._cleaning.stop()

@@ -12,8 +12,11 @@ PREFIXES = tuple(
     alter. broker. controlled.shutdown. controller. delegation.token. group.consumer.
     group.coordinator. group.share. group.streams. initial.broker. internal.metadata.
     kafka.metrics. leader.imbalance. listener.name. log.flush. log.local. metadata.
-    password.encoder. quota. remote. replica. replication.quota. rlmm.config. rsm.config. sasl.
-    share. socket.connection. ssl. transaction. unclean.leader. unstable. zookeeper.
+    password.encoder. quota. remote. replica. replication.quota. rlmm.config. rsm.config.
+    sasl.client. sasl.jaas. sasl.kerberos. sasl.login. sasl.mechanism. sasl.oauthbearer.assertion.
+    sasl.oauthbearer.client. sasl.oauthbearer.header. sasl.oauthbearer.jwt.
+    sasl.oauthbearer.token. sasl.server.callback. share. socket.connection. transaction.
+    unclean.leader. unstable. zookeeper.
     """.split()
 )
 """Parts of a broker that have no counterpart here, and keys whose last part the user chooses:
@@ -22,14 +25,14 @@ per-listener overrides and settings of plug-ins."""
 KEYS = frozenset(
     """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-    advertised.host.name advertised.port allow.everyone.if.no.acl.found authorizer.class.name
+    advertised.host.name advertised.port
     auto.include.jmx.reporter auto.leader.rebalance.enable background.threads
     client.quota.callback.class compression.gzip.level compression.lz4.level compression.type
-    compression.zstd.level connection.failed.authentication.delay.ms connections.max.reauth.ms
+    compression.zstd.level
     control.plane.listener.name create.topic.policy.class.name default.replication.factor
     delete.records.purgatory.purge.interval.requests delete.topic.enable early.start.listeners
     eligible.leader.replicas.enable fetch.purgatory.purge.interval.requests host.name
-    inter.broker.listener.name inter.broker.protocol.version listener.security.protocol.map
+    inter.broker.listener.name inter.broker.protocol.version
     log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
     log.cleaner.io.max.bytes.per.second log.cleaner.threads log.dir log.dir.failure.timeout.ms
     log.dirs log.initial.task.delay.ms log.message.downconversion.enable
@@ -45,7 +48,10 @@ KEYS = frozenset(
     producer.id.expiration.check.interval.ms producer.purgatory.purge.interval.requests
     queued.max.requests request.timeout.ms reserved.broker.max.id security.inter.broker.protocol
     security.providers server.max.startup.time.ms socket.listen.backlog.size
-    socket.receive.buffer.bytes socket.send.buffer.bytes super.users telemetry.max.bytes
+    socket.receive.buffer.bytes socket.send.buffer.bytes ssl.allow.dn.changes
+    ssl.allow.san.changes ssl.endpoint.identification.algorithm ssl.engine.factory.class
+    ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation
+    ssl.trustmanager.algorithm telemetry.max.bytes
     transactional.id.expiration.ms
     """.split()
 )

@@ -1,12 +1,12 @@
-"""The listeners of the Kafka port: bound and advertised addresses.
+"""The listeners of the Kafka port: bound and advertised addresses, and security protocols.
 
-From `listeners` and `advertised.listeners`, in Kafka's syntax. Source: Kafka's
-`SocketServerConfigs` and `EndPoint`; KIP-103 (listener names).
+From `listeners`, `advertised.listeners` and `listener.security.protocol.map`, in Kafka's syntax.
+Source: Kafka's `SocketServerConfigs`, `KafkaConfig` and `EndPoint`; KIP-103 (listener names).
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from socket import getfqdn
 from typing import Final
 
@@ -15,9 +15,11 @@ from groupkeeper.settings.options import (
     PLAINTEXT,
     Address,
     Listen,
+    SecurityProtocol,
     format_address,
     parse_address,
 )
+from groupkeeper.settings.setting import key_of
 from groupkeeper.settings.table import Settings, SettingsError
 
 LISTENERS: Final = "listeners"
@@ -25,9 +27,9 @@ ADVERTISED: Final = "advertised.listeners"
 MOST: Final = 16
 """Maximum listeners of a server."""
 _ENTRY: Final = re.compile(r"([A-Za-z0-9_.-]+)://(.*)")
-_NOT_SERVED: Final = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""Names that stand for a security protocol unless a map says otherwise."""
-
+HTTP: Final = "HTTP"
+"""Name of the HTTP port where it has settings of listeners."""
+PROTOCOLS: Final = "listener.security.protocol.map"
 _CONTROLLER: Final = "CONTROLLER"
 """The port of KRaft's quorum in a broker's file: there is none here."""
 
@@ -38,6 +40,7 @@ class Given:
 
     listen: Address | None
     advertise: Address | None
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
 
 
 def listeners_of(settings: Settings, given: Given, default: Address) -> tuple[Listen, ...]:
@@ -52,14 +55,46 @@ def listeners_of(settings: Settings, given: Given, default: Address) -> tuple[Li
             bound = dict(_entries(LISTENERS, settings.listeners))
         told = dict(_entries(ADVERTISED, settings.advertised_listeners or ""))
         _check(bound, told)
-        return tuple(_listen(name, bound[name], told.get(name)) for name in bound)
+        protocols = _protocols(settings.listener_security_protocol_map, bound)
+        return tuple(
+            replace(_listen(name, bound[name], told.get(name)), protocol=protocols[name])
+            for name in bound
+        )
     bind, advertised = given.listen or default, given.advertise
     if advertised is None and bind[0] in EVERYWHERE:
         raise SettingsError(
             f"--listen {format_address(bind)} is every address of this machine: "
             "name the one for clients with --advertise HOST:PORT"
         )
-    return (Listen(bind=bind, advertised=advertised),)
+    return (Listen(given.protocol.name, bind, advertised, given.protocol),)
+
+
+def _protocols(given: str | None, names: Iterable[str]) -> dict[str, SecurityProtocol]:
+    """Return the protocol of each listener. Raises SettingsError.
+
+    As in Kafka, a map that is given has all of them. Without one, a name that is no protocol's is
+    PLAINTEXT here.
+    """
+    known = {each.name: each for each in SecurityProtocol}
+    if given is None:
+        return {name: known.get(name, SecurityProtocol.PLAINTEXT) for name in names}
+    found: dict[str, SecurityProtocol] = {}
+    for entry in filter(None, map(str.strip, given.split(","))):
+        name, colon, protocol = (part.strip().upper() for part in entry.rpartition(":"))
+        if not name or not colon or protocol not in known:
+            raise SettingsError(
+                f"{PROTOCOLS}: {entry!r} is not NAME:PROTOCOL with one of {', '.join(known)}"
+            )
+        if name in found:
+            raise SettingsError(f"{PROTOCOLS}: {name} is given twice")
+        found[name] = known[protocol]
+    for name in names:
+        if name not in found:
+            raise SettingsError(
+                f"{PROTOCOLS}: no protocol for the listener {name}: add {name}:PLAINTEXT, or "
+                "another one"
+            )
+    return {name: found[name] for name in names}
 
 
 def _listen(name: str, address: Address, advertised: Address | None) -> Listen:
@@ -71,16 +106,23 @@ def _listen(name: str, address: Address, advertised: Address | None) -> Listen:
         raise SettingsError(
             f"{LISTENERS}: {name}://:0: give a port, or a host as well: clients need both"
         )
-    return Listen(name, (EVERYWHERE[0], port), advertised or (getfqdn(), port))
+    bind = EVERYWHERE[0], port
+    return Listen(name, bind, advertised or (getfqdn(), port))
 
 
-def without_effect(settings: Settings, given: Given) -> tuple[str, ...]:
-    """Return the keys that `--listen` replaces."""
-    return () if given.listen is None else _keys_in(settings)
+def without_effect(
+    settings: Settings, given: Given, listeners: Sequence[Listen]
+) -> tuple[str, ...]:
+    """Return the keys that `--listen` replaces, and those of listeners that there are not."""
+    names = {each.name.lower() for each in listeners}
+    names |= {HTTP.lower()} if settings.http_tls else set()
+    replaced = () if given.listen is None else _keys_in(settings)
+    other = [of for *of, _ in settings.overrides if of[0] not in names]
+    return (*replaced, *(key_of(*each) for each in other))
 
 
 def _keys_in(settings: Settings) -> tuple[str, ...]:
-    return tuple(key for key in (LISTENERS, ADVERTISED) if key in settings.given)
+    return tuple(key for key in (LISTENERS, ADVERTISED, PROTOCOLS) if key in settings.given)
 
 
 def _check(bound: Mapping[str, Address], told: Mapping[str, Address]) -> None:
@@ -119,10 +161,6 @@ def _entries(key: str, text: str) -> Iterator[tuple[str, Address]]:
         name, address = found[1].upper(), found[2]
         if name == _CONTROLLER:
             continue
-        if name in _NOT_SERVED:
-            raise SettingsError(
-                f"{key}: {entry!r}: TLS and SASL are not served: use PLAINTEXT, or another name"
-            )
         if name in seen:
             raise SettingsError(f"{key}: {name} is given twice")
         seen.add(name)

@@ -6,6 +6,7 @@ Most are the defaults of topic configs: see topics/configs.py.
 from dataclasses import dataclass
 
 from groupkeeper.settings.setting import LONG_MAX, boolean, choice, ratio, unlimited, whole, words
+from groupkeeper.settings.tls_settings import TlsSettings
 
 CLEANUP_POLICIES = ("compact", "delete")
 """Possible values in a topic's cleanup.policy."""
@@ -16,7 +17,7 @@ LOG_APPEND_TIME = "LogAppendTime"
 
 
 @dataclass(frozen=True, slots=True)
-class LogSettings:
+class LogSettings(TlsSettings):
     """Times are in the unit that the name ends with, sizes in bytes."""
 
     log_cleaner_backoff_ms: int = whole(

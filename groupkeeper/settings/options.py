@@ -5,6 +5,7 @@ Values are checked where they are read. The settings under Kafka's names are one
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,23 @@ PLAINTEXT: Final = "PLAINTEXT"
 """Name of the only listener, as in Kafka."""
 
 
+class SecurityProtocol(Enum):
+    """What clients of a listener speak below Kafka's protocol. Source: Kafka's enum."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def is_tls(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def has_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
+
 @dataclass(slots=True, frozen=True)
 class Listen:
     """One listener of the Kafka port."""
@@ -30,6 +48,7 @@ class Listen:
     bind: Address = ("127.0.0.1", 9092)
     advertised: Address | None = None
     """The address given to its clients; None: the bound one."""
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
 
     @property
     def addresses(self) -> tuple[Address, ...]:

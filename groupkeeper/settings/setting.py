@@ -10,10 +10,27 @@ INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
 ENVIRONMENT_PREFIX = "GROUPKEEPER_"
-COMMAND_VARIABLES = ("BOOTSTRAP_SERVER", "CONFIG", "GROUP", "HTTP", "TIMEOUT")
+COMMAND_VARIABLES = (
+    "BOOTSTRAP_SERVER",
+    "CONFIG",
+    "GROUP",
+    "HTTP",
+    "HTTP_CA",
+    "HTTP_TOKEN_FILE",
+    "TIMEOUT",
+)
 """Variables with this prefix that commands read (cli/options.py), and a server does not."""
 
 Value = int | bool | float | str
+
+
+LISTENER_PREFIX = "listener.name."
+
+
+def key_of(name: str, mechanism: str, attribute: str) -> str:
+    """Return the key of a value for a listener."""
+    parts = (name, mechanism, attribute.replace("_", "."))
+    return LISTENER_PREFIX + ".".join(filter(None, parts))
 
 
 @dataclass(slots=True)
@@ -37,6 +54,8 @@ class Setting:
     """A single one of the words instead of a list."""
     form: str = ""
     """The syntax of a text; empty if it is a list of words."""
+    secret: bool = False
+    """Never shown: not in errors, descriptions and `repr`."""
 
     @property
     def attribute(self) -> str:
@@ -108,7 +127,8 @@ class Setting:
 
 
 def _field(kind: type, default: Value | None, doc: str, **more: Any) -> Any:
-    return field(default=default, metadata={"row": Setting("", kind, default, doc, **more)})
+    row = Setting("", kind, default, doc, **more)
+    return field(default=default, repr=not row.secret, metadata={"row": row})
 
 
 def whole(
@@ -142,6 +162,6 @@ def choice(default: str, allowed: tuple[str, ...], doc: str) -> Any:
     return _field(str, default, doc, words=allowed, single=True)
 
 
-def written(form: str, doc: str) -> Any:
+def written(form: str, doc: str, default: str | None = None, *, secret: bool = False) -> Any:
     """A setting that is a text in the syntax its reader expects; not set unless given."""
-    return _field(str, None, doc, form=form)
+    return _field(str, default, doc, form=form, secret=secret)

@@ -1,6 +1,6 @@
 """The settings of the server: one typed table under Kafka's own names.
 
-A setting is a field of `Settings`, or of its base `LogSettings`; its key is the field's name with
+A setting is a field of `Settings`, or of its bases; its key is the field's name with
 dots for underscores. `load` reads defaults, a properties file, the environment and `--set`; later
 sources win. An error is a `SettingsError` of one line that names the key. Command-line options for
 a single process (addresses, data directory) are in `options`.
@@ -12,22 +12,24 @@ for it.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from io import StringIO
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
-from groupkeeper.settings.log_settings import LogSettings
+from groupkeeper.settings.outside import injected, parse_properties
+from groupkeeper.settings.sasl_settings import SaslSettings
 from groupkeeper.settings.setting import (
     COMMAND_VARIABLES,
     ENVIRONMENT_PREFIX,
     INT_MAX,
+    LISTENER_PREFIX,
     LONG_MAX,
     Setting,
     boolean,
     choice,
     unlimited,
     whole,
+    words,
     written,
 )
 
@@ -40,12 +42,21 @@ class SettingsError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings(LogSettings):
+class Settings(SaslSettings):
     """Every setting in use. Times are in the unit that the name ends with, sizes in bytes."""
 
     advertised_listeners: str | None = written(
         "NAME://HOST:PORT,...",
         "Address for the clients of each of the `listeners`, if it is not the bound one.",
+    )
+    allow_everyone_if_no_acl_found: bool = boolean(
+        False, "Allow everything on a resource that no ACL is about; needs `authorizer.class.name`."
+    )
+    authorizer_class_name: str = words(
+        "",
+        ("org.apache.kafka.metadata.authorizer.StandardAuthorizer",),
+        "Allow only what ACLs allow, by the rules of Kafka's authorizer of this name; without it, "
+        "everyone may do everything.",
     )
     auto_create_topics_enable: bool = boolean(
         True, "Create a topic when a client asks for its metadata and allows it."
@@ -60,6 +71,59 @@ class Settings(LogSettings):
     )
     fetch_max_bytes: int = whole(
         57_671_680, "Maximum bytes of record batches in one Fetch response.", low=1024
+    )
+    group_classic_leader_preference: str = choice(
+        "first",
+        ("first", "longest", "static"),
+        "Which member computes assignments: the one that Kafka would choose, the one that is there "
+        "for longest, or a static one.",
+    )
+    group_classic_metadata_watch: bool = boolean(
+        False,
+        "Rebalance a group as soon as one of its topics has more or fewer partitions, and not when "
+        "its leader rejoins without that.",
+    )
+    group_classic_rebalance_min_interval_ms: int = whole(
+        0,
+        "Least time between two rebalances of a group, as far as members can wait: newcomers get "
+        "no partitions meanwhile, those of lost members are reserved.",
+        high=1_800_000,
+    )
+    group_classic_rebalance_step_interval_ms: int = whole(
+        1_000, "Least time between two steps of the server's assignor.", high=1_800_000
+    )
+    group_classic_rebalance_step_partitions: int = whole(
+        0, "How many partitions the server's assignor moves at a time; 0 for all."
+    )
+    group_classic_remote_assignor: str = words(
+        "",
+        ("uniform",),
+        "Let the server assign partitions in Stable groups of consumers, without rebalances.",
+    )
+    group_classic_reserve_on: str = words(
+        "lost",
+        ("lost", "left"),
+        "Of which members the partitions are reserved: whose session ended, or that left.",
+    )
+    group_classic_scale_up_window_ms: int = whole(
+        0,
+        "How long newcomers of a Stable group are without partitions while more of them may come, "
+        "so that all start one rebalance; 0 for not at all.",
+        high=1_800_000,
+    )
+    group_classic_scheduled_rebalance_max_delay_ms: int = whole(
+        0,
+        "How long the partitions of a lost member are reserved for its return, without a "
+        "rebalance; 0 for not at all, as in Apache Kafka.",
+        high=1_800_000,
+    )
+    group_classic_seat_match: str = choice(
+        "client.id,host",
+        ("client.id,host", "client.id", "any"),
+        "What a client must have in common with a lost member to get its partitions.",
+    )
+    group_classic_target_group_size: int = whole(
+        0, "How many members of a group get partitions, the others stand by; 0 for all."
     )
     group_events_enabled: bool = boolean(
         True, "Store what happens to groups, and why, in the topic `__group_events`."
@@ -102,11 +166,16 @@ class Settings(LogSettings):
     http_api_write: bool = boolean(
         False,
         "Let the HTTP API and the page remove members, reset and delete offsets and delete groups;"
-        " anyone who reaches the port may.",
+        " anyone who reaches the port may. With `http.tokens.file`, roles decide instead.",
     )
     http_hosts: str | None = written(
         "NAME,...",
         "Host names for the HTTP port in browsers, besides those of the addresses and the host.",
+    )
+    listener_security_protocol_map: str | None = written(
+        "NAME:PROTOCOL,...",
+        "Protocol of each of the `listeners`: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. Not set: "
+        "a listener named like a protocol has it, others have PLAINTEXT.",
     )
     listeners: str | None = written(
         "NAME://HOST:PORT,...",
@@ -168,8 +237,24 @@ class Settings(LogSettings):
         "more than 4 MiB, or four times `message.max.bytes` if that is more, are refused.",
         low=1,
     )
+    super_users: str | None = written(
+        "Type:name;...",
+        "Principals that may do everything, such as `User:admin`; needs `authorizer.class.name`.",
+    )
     given: frozenset[str] = field(default=frozenset(), compare=False)
     """Keys that were set, to any value. Not a setting itself."""
+    overrides: tuple[tuple[str, str, str, Any], ...] = field(default=(), repr=False)
+    """For single listeners: name and SASL mechanism (or "") in lower case, attribute, value."""
+
+    def for_listener(self, name: str) -> "Settings":
+        """Return the settings of one listener, with its own values in place of the general ones."""
+        own = self.own_of(name)
+        return replace(self, **own) if own else self
+
+    def own_of(self, name: str, mechanism: str = "") -> dict[str, Any]:
+        """Return what is given for this listener only, by attribute; for a mechanism, if given."""
+        where = name.lower(), mechanism.lower()
+        return {attribute: value for *of, attribute, value in self.overrides if (*of,) == where}
 
 
 def _table() -> dict[str, Setting]:
@@ -206,20 +291,35 @@ def load(
     if dev:
         values.update({row.attribute: row.dev for row in TABLE.values() if row.dev is not None})
     given: set[str] = set()
+    overrides: dict[tuple[str, str, str], Any] = {}
     for source, key, text in _given(config, environment or {}, assignments):
-        row = TABLE.get(ALIASES.get(key, key))
+        listener, mechanism, row = _row_of(key)
         if row is None:
             _expect_known(key, source)
             unused[key] = None
             continue
         try:
-            values[row.attribute] = row.read(text)
+            value = row.read(text)
         except ValueError as problem:
             raise SettingsError(f"{key} = {text!r} ({source}): {problem}") from None
-        given.add(row.key)
-    settings = replace(Settings(), **values, given=frozenset(given))
+        if listener:
+            overrides[listener, mechanism, row.attribute] = value
+        else:
+            values[row.attribute] = value
+            given.add(row.key)
+    own = tuple((*where, value) for where, value in overrides.items())
+    settings = replace(Settings(), **values, given=frozenset(given), overrides=own)
     _check_combinations(settings)
     return settings, tuple(unused)
+
+
+def _row_of(key: str) -> tuple[str, str, Setting | None]:
+    """Return listener and mechanism that a key is for, or "", and its row, or None."""
+    if key.startswith(LISTENER_PREFIX):
+        from groupkeeper.settings.listener_keys import of_listener
+
+        return of_listener(key.removeprefix(LISTENER_PREFIX), TABLE)
+    return "", "", TABLE.get(ALIASES.get(key, key))
 
 
 def _given(
@@ -296,36 +396,3 @@ def _check_combinations(settings: Settings) -> None:
                 f"http.hosts: {name.strip()!r} is not a host name: give names like board.example, "
                 "without scheme, port and wildcard"
             )
-
-
-def parse_properties(text: str) -> list[tuple[str, str]]:
-    """Return the pairs of a Java properties file in order, including repeated keys.
-
-    Raises ValueError when `\\u` is not followed by four hexadecimal digits.
-    """
-    from javaproperties import InvalidUEscapeError, KeyValue
-    from javaproperties import parse as elements
-
-    try:
-        found = [each for each in elements(StringIO(text)) if isinstance(each, KeyValue)]
-    except InvalidUEscapeError as error:
-        raise ValueError(f"{error}: four hexadecimal digits must follow \\u") from None
-    return [(each.key, each.value) for each in found]
-
-
-# -- environment variables that are not settings ---------------------------------------------------
-
-_OF_A_SERVICE = re.compile(
-    r".+_SERVICE_HOST|.+_SERVICE_PORT(_.+)?|.+_PORT_\d+_(TCP|UDP|SCTP)(_PROTO|_ADDR|_PORT)?",
-    re.ASCII,
-)
-
-
-def injected(name: str, value: str) -> bool:
-    """Return whether Kubernetes sets this variable to describe a service.
-
-    Every container of the namespace gets the variables of all services (documentation of
-    Kubernetes: "Accessing the Service"). No setting has a name of such a form.
-    """
-    is_url = name.endswith("_PORT") and "://" in value
-    return is_url or _OF_A_SERVICE.fullmatch(name) is not None

@@ -5,6 +5,7 @@ replaced in a child process (tests/support/loop_calls.py). `make chaos ARGS=slow
 from below, with a library in front of the C library.
 """
 
+import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from urllib.request import urlopen
 from groupkeeper.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from groupkeeper.protocol.messages.list_offsets import MAX_TIMESTAMP
 from groupkeeper.protocol.messages.metadata import MetadataRequest
+from tests.support.certificates import Certificates
 from tests.support.process import Process, assigned
 from tests.support.requests import (
     commit_request,
@@ -108,6 +110,30 @@ def _serve_clients(kafka: Address, http: str) -> None:
 
 def test_the_event_loop_makes_no_file_call(tmp_path: Path) -> None:
     assert _calls(tmp_path) == []
+
+
+def test_changed_certificates_are_loaded_elsewhere(tmp_path: Path) -> None:
+    made, calls, log = Certificates(tmp_path), tmp_path / "calls", tmp_path / "log"
+    program = sys.executable, "-m", "tests.support.loop_calls", str(calls)
+    settings = dict(each.split("=", 1) for each in made.settings(client_auth="required"))
+    listeners = {"listener.security.protocol.map": "PLAINTEXT:SSL"}
+    listeners["listeners"] = "PLAINTEXT://127.0.0.1:0"
+    arguments = ("--http", "off", "--data-dir", str(tmp_path / "data"))
+    given = assigned({**SETTINGS, **settings, **listeners})
+    with Process(*arguments, *given, program=program, log=log, listen=None) as process:
+        host, port = process.ready().kafka
+        until = time.monotonic() + 20.0
+        while b"changed TLS files are used" not in log.read_bytes():
+            plain = socket.create_connection((host, port), timeout=30)
+            context = made.context(with_key=True)
+            with Client(context.wrap_socket(plain, server_hostname="localhost")) as client:
+                client.call(7, MetadataRequest(topics=None))
+            made.renew()
+            assert time.monotonic() < until, "the files are not looked at"
+            time.sleep(0.2)
+        process.stop()
+    seen = dict.fromkeys(calls.read_text().splitlines())
+    assert [each for each in seen if not each.partition(" ")[2].startswith(tuple(ALLOWED))] == []
 
 
 def test_a_write_on_the_event_loop_is_noticed(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def commit_when_loaded(client: Client) -> int:
 
 def test_the_ready_line_names_the_node_and_the_real_port(start: Start) -> None:
     ready = start("--node-id", "7").ready()
-    assert ready[1:] == ("off", 7, "data")
+    assert ready[1:4] == ("off", 7, "data")
     assert commit(connect(ready.kafka)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 

@@ -5,7 +5,7 @@ The expected pairs are what java.util.Properties makes of the same text.
 
 import pytest
 
-from groupkeeper.settings.table import parse_properties as parse
+from groupkeeper.settings.outside import parse_properties as parse
 
 
 @pytest.mark.parametrize(

@@ -103,11 +103,48 @@ def test_a_servers_own_properties_file_is_accepted_and_unused_keys_are_named(
     config = tmp_path / "server.properties"
     config.write_text(
         "process.roles=broker,controller\nlisteners=PLAINTEXT://:9092\nlog.dirs=/tmp/a\n"
-        "log.dirs=/tmp/b\nlistener.name.internal.ssl.keystore.location=x\nnum.partitions=3\n"
+        "log.dirs=/tmp/b\nlistener.name.internal.ssl.provider=x\nnum.partitions=3\n"
     )
     found, unused = load(config)
     assert found.num_partitions == 3
-    assert unused == ("process.roles", "log.dirs", "listener.name.internal.ssl.keystore.location")
+    assert unused == ("process.roles", "log.dirs", "listener.name.internal.ssl.provider")
+
+
+def test_a_listener_has_settings_of_its_own() -> None:
+    found = settings(
+        "ssl.client.auth=required",
+        "listener.name.inside.ssl.client.auth=none",
+        "listener.name.a.b.ssl.key.password=secret",
+    )
+    assert found.for_listener("INSIDE").ssl_client_auth == "none"
+    assert found.for_listener("OUTSIDE") is found
+    assert found.for_listener("A.B").ssl_key_password == "secret"
+    assert found.own_of("inside") == {"ssl_client_auth": "none"}
+    assert found.given == {"ssl.client.auth"}
+
+
+@pytest.mark.parametrize(
+    "key", ["listener.name.a.num.partitions", "listener.name.ssl.key.password"]
+)
+def test_other_keys_of_listeners_have_no_effect(key: str) -> None:
+    found, unused = load(assignments=[f"{key}=1"])
+    assert unused == (key,)
+    assert not found.overrides
+
+
+def test_a_wrong_value_of_a_listener_names_the_whole_key() -> None:
+    with pytest.raises(
+        SettingsError, match=r"^listener.name.a.ssl.client.auth = 'maybe' \(--set\)"
+    ):
+        settings("listener.name.a.ssl.client.auth=maybe")
+
+
+def test_no_secret_is_shown() -> None:
+    secrets = [row for row in TABLE.values() if row.secret]
+    given = [f"{row.key}=PLANTED" for row in secrets]
+    found = settings(*given, *(f"listener.name.a.{each}" for each in given))
+    assert len(secrets) >= 6
+    assert "PLANTED" not in repr(found)
 
 
 def test_the_older_name_of_the_node_id_works() -> None:
