@@ -84,6 +84,8 @@ ROWS: Final[Mapping[int, tuple[RowArrays, ...]]] = {
             Inner("partitions", "partition", "partitions", "partition"),
         ),
     ),
+    ApiKey.CREATE_ACLS: (RowArrays("creations", "results", ()),),
+    ApiKey.DELETE_ACLS: (RowArrays("filters", "filter_results", ()),),
     ApiKey.CREATE_TOPICS: (RowArrays("topics", "topics", _NAME),),
     ApiKey.CREATE_PARTITIONS: (RowArrays("topics", "results", _NAME),),
     ApiKey.DELETE_TOPICS: (
@@ -105,10 +107,15 @@ def rows_of(key: int, version: int) -> RowArrays | None:
 
 # Any, here and below: messages of any class.
 def refused_rows(
-    key: int, version: int, rows: RowArrays, request: Any, error: ErrorCode
+    key: int,
+    version: int,
+    rows: RowArrays,
+    request: Any,
+    error: ErrorCode,
+    words: str | None = None,
 ) -> Slices[Any]:
     """Build a response with the error in each row, and in a top-level error code if there is one.
-    The request is empty afterwards.
+    The request is empty afterwards. `words`: the message of each row, if it has one.
     """
     response = APIS[key].response_type
     row = _item_of(response, rows.answered)
@@ -124,8 +131,10 @@ def refused_rows(
         assert cell is not None and inner is not None
         return cell(**{inner.number: number, "error_code": error})
 
+    told = {} if words is None or "error_message" not in fields else {"error_message": words}
+
     def row_of(at: int, ids: tuple[Any, ...]) -> Any:
-        named = {
+        named = told | {
             name: "" if value is None and not may_be_null else value
             for name, value, may_be_null in zip(rows.names, ids, nullable, strict=True)
         }

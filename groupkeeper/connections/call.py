@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct
 from types import GeneratorType
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from groupkeeper.clock import Clock
 from groupkeeper.connections.answer_errors import count_errors
 from groupkeeper.connections.budget import ANSWER_BYTES, ConnectionLimits, OverBudgetError
 from groupkeeper.connections.connection_table import ConnectionTable
-from groupkeeper.connections.steady import Find
+from groupkeeper.connections.steady import Find, Numbered
 from groupkeeper.connections.too_long import most_bytes
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import Handler, ProduceRun, Response
@@ -28,6 +28,9 @@ from groupkeeper.protocol.registry import (
     sliced_response_encoder,
 )
 from groupkeeper.turns import Slices, Turns
+
+if TYPE_CHECKING:
+    from groupkeeper.access.login import LoginFactory
 
 API_VERSIONS: Final = ApiKey.API_VERSIONS.value
 HEARTBEAT: Final = ApiKey.HEARTBEAT.value
@@ -51,7 +54,10 @@ _TLS: Final = b"\x16\x03"
 HTTP: Final = (
     "an HTTP request: this port speaks Kafka's protocol; metrics are on the port of --http"
 )
-TLS: Final = "a TLS handshake: this port speaks plaintext; set security.protocol=PLAINTEXT"
+TLS: Final = (
+    "a TLS handshake: this port speaks plaintext; set security.protocol=PLAINTEXT, or "
+    "SASL_PLAINTEXT where clients log in"
+)
 
 _pack_size = Struct(">i").pack
 _key_at = Struct(">h").unpack_from
@@ -74,8 +80,12 @@ class ConnectionServices:
     requests: RequestTimes
     answer_errors: AnswerErrors
     connections: ConnectionTable
+    authorizer: Numbered | None = None
+    """With one, a fast path ends with the next change of what is allowed."""
     produce_run: ProduceRun = lambda asked: []
     """Handles Produce requests that came together; the rest is handled one by one."""
+    logins: "Mapping[str, LoginFactory]" = field(default_factory=dict)
+    """By the name of the listener; its connections need no login if it is missing."""
 
 
 class Sender(Protocol):

@@ -27,7 +27,6 @@ from groupkeeper.connections.call import (
     Call,
     ConnectionServices,
     api_name,
-    check_size,
     decode,
     encode,
     encode_in_slices,
@@ -38,7 +37,7 @@ from groupkeeper.connections.call import (
 )
 from groupkeeper.connections.produce_run import SLICED_PRODUCE_BYTES, ProduceRequests, is_produce
 from groupkeeper.connections.steady import SteadyBeat, steady_beat
-from groupkeeper.connections.steady_commits import SteadyCommits
+from groupkeeper.connections.steady_commits import commits_of
 from groupkeeper.connections.stream import (
     CLOSED,
     QUEUED,
@@ -86,7 +85,7 @@ class Connection(ClientStream):
         """The answer that is encoded in slices."""
         self._room = SlicedRoom(services.limits)
         self._steady: SteadyBeat | None = None
-        self._commits = SteadyCommits()
+        self._commits = commits_of(services.authorizer)
 
     # -- frames --------------------------------------------------------------------------------
 
@@ -104,7 +103,7 @@ class Connection(ClientStream):
             while end - pos >= 4:
                 size = _size_at(data, pos)[0] + 4
                 if not 4 < size <= self._most:
-                    size = check_size(size - 4, data, pos, self._services.limits)
+                    size = self._check_size(size - 4, data, pos)
                 stop = pos + size
                 if stop > end:
                     self._in.needed = size
@@ -216,8 +215,8 @@ class Connection(ClientStream):
         """Expect the same heartbeat again, except for its correlation id."""
         if request is None or not self._out.frames:  # too long, or not answered
             return
-        answer = self._out.frames[-1]
-        found = steady_beat(self._services.steady, request, data[pos:stop], answer)
+        services, frames = self._services, (data[pos:stop], self._out.frames[-1])
+        found = steady_beat(services.steady, request, *frames, services.authorizer)
         if found is not None:
             self._turns.members.add(self._fd)
             self._steady = found
@@ -226,6 +225,7 @@ class Connection(ClientStream):
         self.state = WAITING
         if call.header.api_key == OFFSET_COMMIT:
             call.asked = request, frame
+            self._commits.asked()
 
     def _commit_again(self, data: bytes, pos: int) -> bool:
         """Handle a commit that repeats the last one, with other offsets."""

@@ -20,12 +20,23 @@ SIZE_BYTES: Final = 4
 class Inbox:
     """The unanswered bytes of one connection."""
 
-    __slots__ = ("_budget", "_data", "charged", "needed", "size", "transport", "under_way")
+    __slots__ = (
+        "_budget",
+        "_data",
+        "_is_paused",
+        "charged",
+        "needed",
+        "size",
+        "transport",
+        "under_way",
+    )
 
     def __init__(self, budget: Budget) -> None:
         """`budget`: `ConnectionLimits.requests`."""
         self._budget = budget
         self._data: BytesIO | None = None
+        self._is_paused = False
+        """Whether `_pause` did that: asked for each request that waits, without a call."""
         self.transport: asyncio.Transport | None = None
         self.size = 0
         """Bytes held."""
@@ -67,10 +78,14 @@ class Inbox:
             self._budget.change(by)
 
     def limit(self) -> None:
-        """Pause reading if too much came while a request is in progress."""
+        """Pause reading if too much came while a request is in progress, and else read on: what was
+        held may have been handled since, and with nothing held no later call would look again.
+        """
         self.charge(self.size + self.under_way)
         if self.size > HELD_BYTES:
             self._pause()
+        elif self._is_paused:
+            self.read_on()
 
     def has_room(self) -> bool:
         """Return whether there is room for all of the request that has begun. If not, reading
@@ -86,6 +101,7 @@ class Inbox:
 
     def _pause(self) -> None:
         if self.transport is not None and self.transport.is_reading():
+            self._is_paused = True
             self.transport.pause_reading()
 
     def read_on(self) -> bool:
@@ -93,5 +109,6 @@ class Inbox:
         transport = self.transport
         if transport is None or transport.is_closing() or transport.is_reading():
             return False
+        self._is_paused = False
         transport.resume_reading()
         return True

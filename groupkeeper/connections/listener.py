@@ -1,12 +1,17 @@
 """The Kafka port: accepts connections, and closes them all at the end."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from groupkeeper.connections.call import ConnectionServices
 from groupkeeper.connections.connection import Connection
 from groupkeeper.settings.options import PLAINTEXT, Address
+
+if TYPE_CHECKING:
+    from groupkeeper.access.tls import ListenerTls
+    from groupkeeper.connections.handshakes import Handshakes
 
 BACKLOG: Final = 4096
 """Connections that may wait to be accepted: a fleet that restarts connects all at once."""
@@ -24,12 +29,19 @@ class Listener:
         self.connections = services.connections
         self._servers: dict[str, asyncio.Server] = {}
         """By the name of the listener."""
+        self._handshakes: Handshakes | None = None
 
-    async def start(self, address: Address, name: str = PLAINTEXT) -> Address:
+    async def start(
+        self, address: Address, name: str = PLAINTEXT, tls: "ListenerTls | None" = None
+    ) -> Address:
         """Listen under the name of a listener; return the bound address. Raises OSError."""
         loop = asyncio.get_running_loop()
         host, port = address
-        accept = partial(Connection, self._services, name)
+        accept: Callable[[], asyncio.BaseProtocol] = partial(
+            self._class_of(name), self._services, name
+        )
+        if tls is not None:
+            accept = self._with_tls(name, tls)
         server = await loop.create_server(accept, host, port, backlog=ACCEPTS)
         if not self._servers:
             self.connections.watch(self._services.turns)
@@ -39,6 +51,28 @@ class Listener:
                 same.listen(BACKLOG)
         bound = server.sockets[0].getsockname()
         return bound[0], bound[1]
+
+    def _class_of(self, name: str) -> type[Connection]:
+        if name not in self._services.logins:
+            return Connection
+        from groupkeeper.connections.sasl_connection import SaslConnection
+
+        return SaslConnection
+
+    def _with_tls(self, name: str, tls: "ListenerTls") -> Callable[[], asyncio.BaseProtocol]:
+        """Return what makes the protocol of an accepted socket. Imports ssl."""
+        from groupkeeper.connections.handshakes import Handshakes
+        from groupkeeper.connections.tls_stream import TlsStream
+
+        if self._handshakes is None:
+            self._handshakes = Handshakes(self.connections.stats)
+        handshakes, kind = self._handshakes, self._class_of(name)
+
+        def accept() -> TlsStream:
+            connection = kind(self._services, name)
+            return TlsStream(connection, tls, handshakes, connection.logged_in)
+
+        return accept
 
     @property
     def descriptors(self) -> list[int]:

@@ -7,7 +7,8 @@ match and the group has not changed, a heartbeat just moves the deadline and cop
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Protocol
+from math import inf
+from typing import Final, Protocol
 
 from groupkeeper.coordinator.caller import ReplyTo
 from groupkeeper.coordinator.heartbeat import Beat
@@ -36,6 +37,22 @@ class Driver(Protocol):
 Find = Callable[[str], tuple[Driver, Moment] | None]
 """Returns a group's driver, and the present moment among deletions of topics; None: no fast path.
 """
+
+
+class Numbered(Protocol):
+    """Something that changes, such as what an authorizer allows."""
+
+    @property
+    def number(self) -> int:
+        """Another one after each change."""
+
+
+class _Unchanging:
+    number: Final = 0
+
+
+UNCHANGING: Final = _Unchanging()
+"""In place of an authorizer."""
 
 
 @lru_cache(maxsize=64)
@@ -88,12 +105,50 @@ class SteadyBeat:
         return self._before + data[pos + CORRELATION_AT : pos + CORRELATION_END] + self._after
 
 
+class GuardedBeat(SteadyBeat):
+    """A heartbeat that was allowed, which holds until the authorizer changes, or the login of its
+    connection ends.
+    """
+
+    __slots__ = ("_authorizer", "_number", "_until")
+
+    def __init__(self, steady: SteadyBeat, authorizer: Numbered | None, until: float = inf) -> None:
+        """Take over `steady`. `authorizer`: what has just allowed it, if anything; `until`: in
+        seconds of the clock.
+        """
+        for name in SteadyBeat.__slots__:
+            setattr(self, name, getattr(steady, name))
+        self._authorizer = authorizer or UNCHANGING
+        self._number = self._authorizer.number
+        self._until = until
+
+    def matches(self, data: bytes, pos: int, stop: int, seconds: float) -> bool:
+        # As above, without another call: most requests are heartbeats.
+        return (
+            self._authorizer.number == self._number
+            and seconds <= self._until
+            and data[pos + CORRELATION_END : stop] == self._tail
+            and data[pos : pos + CORRELATION_AT] == self._head
+            and (beat := self._beat or self._found()) is not None
+            and self._partition.beat(beat, int(seconds * 1000) + 1)
+        )
+
+
 def steady_beat(
-    find: Find, request: HeartbeatRequest, frame: bytes, answer: bytes
+    find: Find,
+    request: HeartbeatRequest,
+    frame: bytes,
+    answer: bytes,
+    authorizer: Numbered | None = None,
 ) -> SteadyBeat | None:
-    """Return the fast path for a heartbeat that was just answered, from both frames, or None."""
+    """Return the fast path for a heartbeat that was just answered, from both frames, or None.
+    `authorizer`: what has just allowed the heartbeat, if anything.
+    """
     if answer[8:].strip(b"\0"):  # an error: else everything after the correlation id is 0
         return None
     found = find(request.group_id)
     partition = None if found is None else found[0].active
-    return None if partition is None else SteadyBeat(partition, request, frame, answer)
+    if partition is None:
+        return None
+    steady = SteadyBeat(partition, request, frame, answer)
+    return steady if authorizer is None else GuardedBeat(steady, authorizer)

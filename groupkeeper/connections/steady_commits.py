@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Any, Final
 
 from groupkeeper.connections.call import Call, Sender
-from groupkeeper.connections.steady import CORRELATION_AT, CORRELATION_END, Driver, Find
+from groupkeeper.connections.steady import CORRELATION_AT, CORRELATION_END, Driver, Find, Numbered
 from groupkeeper.coordinator.steady_commit import SteadyCommit
 from groupkeeper.exchange import Response
 from groupkeeper.groups.topic_check import Moment
@@ -114,6 +114,9 @@ class SteadyCommits:
         correlation = data[pos + CORRELATION_AT : pos + CORRELATION_END]
         return SteadyCall(sender, self._frame, correlation, now)
 
+    def asked(self) -> None:
+        """Note that a decoded commit was just allowed, and may be expected again."""
+
     def repeat(self, call: SteadyCall, offsets: tuple[bytes, ...]) -> bool:
         """Store the offsets. False if the request has to be decoded and decided instead."""
         assert self._frame is not None
@@ -129,6 +132,34 @@ class SteadyCommits:
             self._frame = _steady(find, call, response, answer)
         if self._frame is not None:
             self._is_used, self.size = False, len(call.asked[1])
+
+
+class GuardedCommits(SteadyCommits):
+    """The commits of a connection, each of which has to be allowed: what was allowed once is, until
+    the authorizer changes.
+    """
+
+    __slots__ = ("_asked_at", "_authorizer", "_number")
+
+    def __init__(self, authorizer: Numbered) -> None:
+        super().__init__()
+        self._authorizer = authorizer
+        self._number = self._asked_at = authorizer.number
+
+    def offsets_in(self, data: bytes, pos: int) -> tuple[bytes, ...] | None:
+        return super().offsets_in(data, pos) if self._authorizer.number == self._number else None
+
+    def asked(self) -> None:
+        self._asked_at = self._authorizer.number
+
+    def answered(self, find: Find, call: Call, response: Any, answer: bytes) -> None:
+        self._number = self._asked_at
+        super().answered(find, call, response, answer)
+
+
+def commits_of(authorizer: Numbered | None) -> SteadyCommits:
+    """Return the commits of a new connection."""
+    return SteadyCommits() if authorizer is None else GuardedCommits(authorizer)
 
 
 def _steady(find: Find, call: Call, response: Any, answer: bytes) -> SteadyFrame | None:

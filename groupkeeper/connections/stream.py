@@ -10,7 +10,7 @@ import socket
 from abc import abstractmethod
 from typing import Final
 
-from groupkeeper.connections.call import ConnectionServices
+from groupkeeper.connections.call import ConnectionServices, check_size
 from groupkeeper.connections.connection_table import TRANSITIONS, ConnectionState
 from groupkeeper.connections.inbox import HELD_BYTES, Inbox
 from groupkeeper.connections.outbox import Outbox
@@ -47,6 +47,10 @@ class ClientStream(asyncio.Protocol):
     @abstractmethod
     def _serve(self, data: bytes, now: float) -> None:
         """Answer the requests in `data` for one turn, and hold the rest."""
+
+    def _check_size(self, size: int, data: bytes, pos: int) -> int:
+        """Return how many bytes to wait for; see `check_size`."""
+        return check_size(size, data, pos, self._services.limits)
 
     @abstractmethod
     def _may_serve(self) -> bool:
@@ -94,6 +98,10 @@ class ClientStream(asyncio.Protocol):
         self.since = services.clock.seconds()
         if not services.connections.enter(self):
             self.abort()
+
+    def logged_in(self, principal: str) -> None:
+        """Note who the client is, before its first request."""
+        self.peer.principal = principal
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Handle the loss of the client. Only timers and LeaveGroup remove its memberships.

@@ -16,6 +16,11 @@ from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.seldom import limit_reached
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
 from groupkeeper.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
@@ -67,14 +72,23 @@ class TooLong:
         self, request: Any, caller: Caller, reply_to: ReplyTo
     ) -> Response | Slices[Response]:
         """Return UNKNOWN_SERVER_ERROR, Kafka's answer for a record that is too large."""
-        api = APIS[self._key]
-        limit_reached(_log, "max_request_bytes", self._most, api.name, caller)
-        if self._rows is not None:
-            return refused_rows(self._key, self._version, self._rows, request, _ERROR)
-        if api.request_type is JoinGroupRequest:
-            return join_refused(_ERROR, self._version)
-        if api.request_type is DescribeLogDirsRequest:  # at the top from version 3 on only
-            results = [DescribeLogDirsResult(error_code=_ERROR)]
-            return DescribeLogDirsResponse(error_code=_ERROR, results=results)
-        make: Callable[..., Response] = api.response_type
-        return make(error_code=_ERROR)
+        limit_reached(_log, "max_request_bytes", self._most, APIS[self._key].name, caller)
+        return refusal(self._key, self._version, request, _ERROR)
+
+
+# Any: a request of this API, or None if it need not be decoded.
+def refusal(key: int, version: int, request: Any, error: ErrorCode) -> Response | Slices[Response]:
+    """Return the response with an error of any API: in each row, or at its top."""
+    api, rows = APIS[key], rows_of(key, version)
+    if rows is not None:
+        return refused_rows(key, version, rows, request, error)
+    if api.request_type is JoinGroupRequest:
+        return join_refused(error, version)
+    if api.request_type is DescribeLogDirsRequest:  # at the top from version 3 on only
+        results = [DescribeLogDirsResult(error_code=error)]
+        return DescribeLogDirsResponse(error_code=error, results=results)
+    if api.request_type is AlterUserScramCredentialsRequest:
+        users = [AlterUserScramCredentialsResult(error_code=error)]
+        return AlterUserScramCredentialsResponse(results=users)
+    make: Callable[..., Response] = api.response_type
+    return make(error_code=error)

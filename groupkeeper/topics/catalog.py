@@ -10,6 +10,7 @@ see catalog_log.py); the newest value of a key counts, values are JSON:
     cluster         {"id": cluster id}
     producer-ids    {"next": first id that was never allocated}
     leader-epoch    {"epoch": that of all topics; 0 if the record is missing}
+    access:<key>    a user or an ACL: `groupkeeper/access` knows what is in it
 
 A change is durable before it is visible in memory; changes are made one at a time, off the event
 loop. A failed change is durably cut off the log before the request is answered, so that no later
@@ -20,7 +21,7 @@ Both copies are compacted like other logs (`cleaner`).
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, NotRequired, TypedDict, TypeVar
@@ -46,6 +47,7 @@ _PENDING_PREFIX = "unforgotten:"
 _CLUSTER = FIRST_KEY.decode()
 PRODUCER_IDS = "producer-ids"
 LEADER_EPOCH = "leader-epoch"
+ACCESS_PREFIX = "access:"
 
 
 class _TopicValue(TypedDict):
@@ -55,8 +57,13 @@ class _TopicValue(TypedDict):
     deleted: NotRequired[bool]
 
 
-_Entry = tuple[str, dict[str, object] | None]
+_Entry = tuple[str, Mapping[str, object] | None]
 """A key, and its new value or None for a tombstone."""
+
+AccessValue = Mapping[str, object]
+"""A user or an ACL, as JSON; never changed in place."""
+AccessChange = tuple[str, AccessValue | None]
+"""The key of a user or an ACL, and its new value, or None if it is removed."""
 
 
 Changed = TypeVar("Changed")
@@ -114,6 +121,11 @@ def _pending_offset_deletions(of: tuple[str, frozenset[int]]) -> _Entry:
     return _PENDING_PREFIX + name, value if partitions else None
 
 
+def _access_entry(change: AccessChange) -> _Entry:
+    key, value = change
+    return ACCESS_PREFIX + key, value
+
+
 def _producer_ids(following: int) -> _Entry:
     return PRODUCER_IDS, {"next": following}
 
@@ -162,6 +174,8 @@ class Catalog:
         """The leader epoch of all topics. 0, unless data was copied from a broker: a client that
         has seen a later epoch of a partition than Metadata has waits for it."""
         self._next_producer_id = 0
+        self.access: dict[str, AccessValue] = {}
+        """Users and ACLs, by keys that `groupkeeper/access` makes."""
         # Tuples: there are many, and the garbage collector does not track tuples of strings.
         self._names_by_collision_key: dict[str, tuple[str, ...]] = {}
 
@@ -225,6 +239,13 @@ class Catalog:
         await self._write(changes, _pending_offset_deletions, wall_ms)
         await self._turns.run(each(changes, lambda change: self._set_pending(*change)))
 
+    async def change_access(self, changes: Sequence[AccessChange], wall_ms: int) -> None:
+        """Set or remove users and ACLs. Durable, then visible, all of them or none. Raises
+        StorageError: nothing has changed then.
+        """
+        await self._write(changes, _access_entry, wall_ms)
+        await self._turns.run(each(changes, lambda change: self._set_access(*change)))
+
     async def reserve_producer_ids(self, wall_ms: int) -> range:
         """Return the next block of producer ids; no id is allocated twice, even after a crash."""
         first = self._next_producer_id
@@ -282,6 +303,12 @@ class Catalog:
             self.pending_offset_deletions[name] = partitions
         else:
             self.pending_offset_deletions.pop(name, None)
+
+    def _set_access(self, key: str, value: AccessValue | None) -> None:
+        if value is None:
+            self.access.pop(key, None)
+        else:
+            self.access[key] = value
 
     def _remove(self, topic: Topic) -> None:
         self.partition_total -= topic.partition_count
@@ -343,6 +370,9 @@ class Catalog:
         elif key.startswith(_PENDING_PREFIX):
             partitions = frozenset[int](json.loads(data)["partitions"] if data else ())
             self._set_pending(key.removeprefix(_PENDING_PREFIX), partitions)
+        elif key.startswith(ACCESS_PREFIX):
+            value = None if data is None else json.loads(data)
+            self._set_access(key.removeprefix(ACCESS_PREFIX), value)
         elif data is not None and key == _CLUSTER:
             self.cluster_id = json.loads(data)["id"]
         elif data is not None and key == PRODUCER_IDS:

@@ -158,6 +158,19 @@ async def test_reading_pauses_when_too_much_is_held_and_goes_on_later(bench: Ben
     assert len(bench.answered()) > 20
 
 
+async def test_reading_goes_on_if_the_last_request_that_was_held_waits(bench: Bench) -> None:
+    bench.receive(join(bench))
+    flood = [beat(bench, "g" * 10_000) for _ in range(HELD_BYTES // 10_000 + 1)]
+    bench.receive(*flood, join(bench))
+    assert not bench.socket.is_reading()
+    await answer_join(bench)
+    assert bench.connection.held == 0
+    assert bench.socket.reading
+    await answer_join(bench, 1)
+    bench.receive(beat(bench))
+    assert bench.answered() == [*range(1, bench.sent() + 1)]
+
+
 async def test_a_frame_larger_than_what_is_held_still_arrives(bench: Bench) -> None:
     data = beat(bench, "g" * 30_000)
     size = 3 * HELD_BYTES

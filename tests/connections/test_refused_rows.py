@@ -128,8 +128,12 @@ async def answers(bench: Bench, key: ApiKey, version: int, lines: Lines) -> None
     assert errors and {*errors} == {FAILED}, version
     assert oracle_body(answer, version)
     asked, answered = rows_in(request, version), rows_in(answer, version)
-    if rows_of(key, version) is not None:
+    rows = rows_of(key, version)
+    if rows is not None:
         assert len(asked) > 1
+        if not rows.names:  # results are in the order of the request
+            assert len(getattr(answer, rows.answered)) == len(asked)
+            asked = answered = [[""]]
         if not isinstance(answered[0][-1], list):
             asked = [each[:1] for each in asked]  # no partitions in its answer
         assert answered == asked

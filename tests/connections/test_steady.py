@@ -1,10 +1,11 @@
 """Heartbeats that repeat take a short cut, which only their duration shows."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from groupkeeper.connections.steady import SteadyBeat
+from groupkeeper.connections.steady import GuardedBeat, SteadyBeat
 from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.heartbeat import Beat
@@ -214,6 +215,25 @@ def test_any_other_byte_is_another_heartbeat(fields: dict[str, Any]) -> None:
     data = frame_of(**fields)
     assert not steady(driver, frame_of()).matches(data, 0, len(data), 1.0)
     assert driver.times == []
+
+
+def test_a_beat_is_answered_until_the_login_ends() -> None:
+    driver, data = Counting(), frame_of()
+    beat = GuardedBeat(steady(driver, data), None, until=2.0)
+    assert beat.matches(data, 0, len(data), 2.0)
+    assert not beat.matches(data, 0, len(data), 2.001)
+    assert beat.is_same(data) and driver.times == [2001]
+    assert beat.answer(data, 0) == steady(driver, data).answer(data, 0)
+
+
+def test_a_beat_is_answered_until_the_authorizer_changes_or_the_login_ends() -> None:
+    driver, data, authorizer = Counting(), frame_of(), SimpleNamespace(number=7)
+    beats = [GuardedBeat(steady(driver, data), authorizer, until=2.0) for _ in range(2)]
+    assert beats[0].matches(data, 0, len(data), 1.0)
+    assert not beats[0].matches(data, 0, len(data), 2.5)
+    authorizer.number = 8
+    assert not beats[1].matches(data, 0, len(data), 1.0)
+    assert driver.times == [1001]
 
 
 def test_the_same_body_in_another_version_is_another_heartbeat() -> None:

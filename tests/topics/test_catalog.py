@@ -328,3 +328,22 @@ async def crash_and_check(at: int, mode: str) -> None:
     await again.create("a")
     if is_new or "a deleted" in known:
         assert (await again.fetch(("a", 0, 0))).high_watermark == 0
+
+
+async def test_users_and_acls_come_back_as_they_were() -> None:
+    disk = FakeDisk()
+    catalog = opened(disk)
+    await catalog.change_access([("user:a", {"salt": "x"}), ("acl:1", {"host": "*"})], NOW)
+    await catalog.change_access([("user:a", {"salt": "y"}), ("acl:1", None)], NOW)
+    assert catalog.access == {"user:a": {"salt": "y"}}
+    assert opened(disk).access == catalog.access
+
+
+async def test_a_change_of_users_that_was_not_durable_is_none() -> None:
+    disk = FakeDisk()
+    catalog = opened(disk)
+    await catalog.change_access([("user:a", {"salt": "x"})], NOW)
+    disk.failures[disk.calls + 1] = OSError(28, "No space left on device")
+    with pytest.raises((StorageError, OSError)):
+        await catalog.change_access([("user:a", None), ("user:b", {"salt": "z"})], NOW)
+    assert catalog.access == {"user:a": {"salt": "x"}} == opened(disk).access
