@@ -7,8 +7,7 @@ order and words. Source: Kafka's `ConfigAdminManager.preprocess` and
 `ConfigurationControlManager`; KIP-133, KIP-339.
 """
 
-from collections import Counter
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -18,12 +17,13 @@ from groupkeeper.apis.broker_configs import (
     AlterRequest,
     AlterResource,
     BrokerConfigs,
-    no_list,
     ops_of,
 )
+from groupkeeper.apis.config_ops import applied
 from groupkeeper.apis.group_configs import GroupConfigsAdmin
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.observe.seldom import SHOWN, AuditLines
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -36,7 +36,7 @@ from groupkeeper.protocol.messages.incremental_alter_configs import (
     ConfigOperation,
     IncrementalAlterConfigsResponse,
 )
-from groupkeeper.protocol.wire import LONGEST_TEXT, cut_text
+from groupkeeper.protocol.wire import cut_text
 from groupkeeper.refused_rows import server_failed
 from groupkeeper.topics import configs
 from groupkeeper.topics.catalog import Topic
@@ -56,10 +56,6 @@ _ALTERED: Final = 3
 
 _TYPES: Final = frozenset(ResourceType)
 _OPERATIONS: Final = frozenset(ConfigOperation)
-_TOO_LONG: Final = (
-    "The configuration value cannot be added because it exceeds the maximum value size of "
-    f"{LONGEST_TEXT} bytes."
-)
 
 
 class AlterConfigsHandler:
@@ -71,6 +67,7 @@ class AlterConfigsHandler:
         self._response_tasks = topics.response_tasks
         self._broker = broker
         self._groups = groups
+        self._lines = AuditLines()
 
     def handle(
         self, request: AlterRequest, caller: Caller, reply_to: ReplyTo
@@ -99,7 +96,8 @@ class AlterConfigsHandler:
             return _response(request, results)
 
         failed = partial(server_failed, request, caller.api_version)
-        self._response_tasks.start(self._alter(request, planned, results), reply_to, failed)
+        work = self._alter(request, planned, results, caller)
+        self._response_tasks.start(work, reply_to, failed)
         return None
 
     async def _alter(
@@ -107,11 +105,12 @@ class AlterConfigsHandler:
         request: AlterRequest,
         planned: Sequence[Planned],
         results: list[AlterConfigsResourceResponse],
+        caller: Caller,
     ) -> AlterResponse:
         is_legacy = isinstance(request, AlterConfigsRequest)
         of_groups = [one for one in planned if one[0].resource_type == ResourceType.GROUP]
         if of_groups:
-            await self._alter_groups(request, of_groups)
+            await self._alter_groups(request, of_groups, caller)
             planned = [one for one in planned if one[0].resource_type == ResourceType.TOPIC]
         if not planned:
             return _response(request, results)
@@ -121,18 +120,33 @@ class AlterConfigsHandler:
                 error = await self._admin.change([topic for topic, _ in altered])
                 for _, result in altered if error != ErrorCode.NONE else ():
                     _refuse(result, Refusal(error, UNWRITABLE))
+                if error == ErrorCode.NONE:
+                    shown = [f"topic {topic.name}" for topic, _ in altered[:SHOWN]]
+                    self._tell(shown, len(altered), caller)
         return _response(request, results)
 
-    async def _alter_groups(self, request: AlterRequest, planned: Iterable[Planned]) -> None:
+    async def _alter_groups(
+        self, request: AlterRequest, planned: Iterable[Planned], caller: Caller
+    ) -> None:
         run = self._response_tasks.turns.run
-        asked = await run(self._ask_groups(request, planned))
+        asked = await run(self._ask_groups(request, planned, caller))
+        shown, count = list[str](), 0
         for result, answer in asked:
             refusal = await self._groups.changed(answer)
             if refusal is not None:
                 _refuse(result, refusal)
+            elif not request.validate_only:
+                count += 1
+                shown += [f"group {result.resource_name}"] if count <= SHOWN else []
+        self._tell(shown, count, caller)
+
+    def _tell(self, shown: Sequence[str], count: int, caller: Caller) -> None:
+        """Log who changed how many resources."""
+        if count:
+            self._lines.tell("configs changed", caller.peer, shown, count)
 
     def _ask_groups(
-        self, request: AlterRequest, planned: Iterable[Planned]
+        self, request: AlterRequest, planned: Iterable[Planned], caller: Caller
     ) -> Slices[list[tuple[AlterConfigsResourceResponse, Awaitable[object]]]]:
         """Check the changes of groups, and ask for those that are valid, unless `validate_only`."""
         is_legacy = isinstance(request, AlterConfigsRequest)
@@ -147,7 +161,7 @@ class AlterConfigsHandler:
             else:
                 # The partition is asked in the step that read what was set before.
                 configs = None if request.validate_only else wanted
-                asked.append((result, self._groups.ask(name, configs)))
+                asked.append((result, self._groups.ask(name, caller, configs)))
             if pace.spent(_ALTERED + len(ops)):
                 yield
         return asked
@@ -178,7 +192,7 @@ class AlterConfigsHandler:
         """
         topic = self._admin.catalog.by_name.get(name)
         before = topic.configs if topic is not None else {}
-        wanted = _applied({} if is_legacy else before, ops)
+        wanted = applied({} if is_legacy else before, ops, _list_default)
         if not name:
             raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         refusal = check_name(name)
@@ -198,43 +212,9 @@ class AlterConfigsHandler:
         return replace(topic, configs=validated)
 
 
-def _applied(before: dict[str, str], ops: Sequence[AlterConfigOp]) -> dict[str, str]:
-    """Return the configs after the changes; only the length of values is checked."""
-    after = dict(before)
-    for op in ops:
-        if op.edits_a_list:
-            after[op.name] = _edited(op, before)
-        elif op.value is not None and op.sets:
-            after[op.name] = op.value
-        else:
-            after.pop(op.name, None)
-    # A client cannot send a value that is too long, but it can append to a list.
-    if any(len(after.get(op.name, "").encode()) > LONGEST_TEXT for op in ops):
-        raise Refused(ErrorCode.INVALID_CONFIG, _TOO_LONG)
-    return after
-
-
-def _edited(op: AlterConfigOp, before: dict[str, str]) -> str:
-    """Return a list, by default the default's, with items added or removed."""
-    row = configs.TABLE.get(op.name)
-    if row is None or row.kind is not ConfigKind.LIST:
-        raise Refused(*no_list(op))
-    items = configs.parts(before.get(op.name, row.default))
-    given = configs.parts(op.value or "")
-    if op.operation == ConfigOperation.SUBTRACT:
-        return ",".join(_without(items, given))
-    known = frozenset(items)
-    return ",".join([*items, *(item for item in dict.fromkeys(given) if item not in known)])
-
-
-def _without(items: Iterable[str], given: Iterable[str]) -> Iterator[str]:
-    """Return the list without the given items; each removes its first occurrence, as in Kafka."""
-    due = Counter(given)
-    for item in items:
-        if due[item]:
-            due[item] -= 1
-        else:
-            yield item
+def _list_default(name: str) -> str | None:
+    row = configs.TABLE.get(name)
+    return row.default if row is not None and row.kind is ConfigKind.LIST else None
 
 
 def _check_ops(times: int, ops: Sequence[AlterConfigOp]) -> Refusal | None:

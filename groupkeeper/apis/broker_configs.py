@@ -169,6 +169,10 @@ class BrokerConfigs:
         text = row.doc if request.include_documentation else None
         result = config_result(config, request, text)
         result.read_only = True
+        if row.secret:
+            result.is_sensitive, result.value = True, None
+            for synonym in result.synonyms:
+                synonym.value = None
         return result
 
     # -- alter ---------------------------------------------------------------------------------
@@ -252,5 +256,7 @@ _KINDS: Final[Mapping[type, ConfigKind]] = {
 
 
 def _kind(row: Setting) -> ConfigKind:
+    if row.secret:
+        return ConfigKind.PASSWORD
     whole = ConfigKind.INT if row.high <= INT_MAX else ConfigKind.LONG
     return _KINDS.get(row.kind, whole)

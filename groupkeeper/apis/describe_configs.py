@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from groupkeeper.apis.broker_configs import BrokerConfigs, config_result, requested_names
-from groupkeeper.apis.group_configs import GroupConfigsAdmin, described_group, refusal_of
+from groupkeeper.apis.group_configs import GroupConfigsAdmin, refusal_of
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.step import GroupConfigs
 from groupkeeper.exchange import ReplyTo
@@ -97,13 +97,28 @@ class DescribeConfigsHandler:
         for resource in resources:
             group = groups.get(resource.resource_name)
             if group is not None and resource.resource_type == _GROUP:
-                result = _of_group(group, resource, request)
+                result = self._of_group(group, resource, request)
             else:
                 result = self._describe(resource, request)
             results.append(result)
             if pace.spent(1 + (len(result.configs) + len(resource.configuration_keys or ())) // 8):
                 yield
         return DescribeConfigsResponse(results=results)
+
+    def _of_group(
+        self,
+        group: GroupConfigs,
+        resource: DescribeConfigsResource,
+        request: DescribeConfigsRequest,
+    ) -> DescribeConfigsResult:
+        refusal = refusal_of(group)
+        if refusal is not None:
+            return _refused(resource, refusal)
+        return DescribeConfigsResult(
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=self._groups.described(group, resource, request),
+        )
 
     def _describe(
         self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
@@ -171,19 +186,6 @@ class ListConfigResourcesHandler:
         if _GROUP in types:
             resources += yield from self._groups.resources()
         return ListConfigResourcesResponse(config_resources=resources)
-
-
-def _of_group(
-    group: GroupConfigs, resource: DescribeConfigsResource, request: DescribeConfigsRequest
-) -> DescribeConfigsResult:
-    refusal = refusal_of(group)
-    if refusal is not None:
-        return _refused(resource, refusal)
-    return DescribeConfigsResult(
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        configs=described_group(group, resource, request),
-    )
 
 
 def _topic_resource(name: str) -> ConfigResource:

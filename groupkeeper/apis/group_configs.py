@@ -8,13 +8,16 @@ Source: Kafka's `ConfigHelper`, `ConfigurationControlManager` and `GroupConfig`.
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Final
 
-from groupkeeper.apis.broker_configs import AlterConfigOp, config_result, no_list, requested_names
+from groupkeeper.apis.broker_configs import AlterConfigOp, config_result, requested_names
+from groupkeeper.apis.config_ops import applied
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.group_configs import (
     MAX_CONFIGURED_GROUPS,
     TABLE,
     GroupConfigRow,
     GroupConfigsRequest,
+    WholeNumber,
+    WordConfig,
     problem_in,
 )
 from groupkeeper.coordinator.step import GroupConfigs
@@ -31,7 +34,9 @@ from groupkeeper.protocol.messages.describe_configs import (
     ResourceType,
 )
 from groupkeeper.protocol.messages.list_config_resources import ConfigResource
-from groupkeeper.topics.effective_configs import EffectiveConfig, inherited_config
+from groupkeeper.settings.table import TABLE as SETTINGS
+from groupkeeper.settings.table import Settings
+from groupkeeper.topics.effective_configs import EffectiveConfig, broker_synonyms, inherited_config
 from groupkeeper.topics.refusals import Refusal, Refused
 from groupkeeper.topics.slices import each
 from groupkeeper.turns import Slices
@@ -49,18 +54,21 @@ _UNAVAILABLE: Final[Mapping[int, str]] = {
 class GroupConfigsAdmin:
     """Describes and changes the configs of groups."""
 
-    def __init__(self, group_partitions: GroupPartitions) -> None:
+    def __init__(self, group_partitions: GroupPartitions, settings: Settings) -> None:
         self._group_partitions = group_partitions
+        self._defaults = {name: _defaults(name, row, settings) for name, row in TABLE.items()}
 
-    def ask(self, group_id: str, configs: Mapping[str, str] | None = None) -> Awaitable[object]:
+    def ask(
+        self, group_id: str, caller: Caller, configs: Mapping[str, str] | None = None
+    ) -> Awaitable[object]:
         """Let the group's partition answer with `GroupConfigs`, when all before it is durable."""
         request, answer = GroupConfigsRequest(group_id, configs), Awaited()
-        self._group_partitions.of(group_id).call(request, Caller(0), answer)
+        self._group_partitions.of(group_id).call(request, caller, answer)
         return answer.response
 
     async def configs_of(self, group_ids: Collection[str]) -> dict[str, GroupConfigs]:
         """Ask for the configs that are set for each group."""
-        asked = {group_id: self.ask(group_id) for group_id in group_ids}
+        asked = {group_id: self.ask(group_id, Caller(0)) for group_id in group_ids}
         return {group_id: _answered(await answer) for group_id, answer in asked.items()}
 
     def resources(self) -> Slices[list[ConfigResource]]:
@@ -81,20 +89,32 @@ class GroupConfigsAdmin:
         `is_legacy`: configs that the request does not name are unset.
         """
         before = self._group_partitions.of(group_id).configs.get(group_id, {})
-        wanted = {} if is_legacy else dict(before)
-        for op in ops:
-            if op.edits_a_list:
-                raise Refused(*no_list(op))
-            if op.sets and op.value is not None:
-                wanted[op.name] = op.value
-            else:
-                wanted.pop(op.name, None)
+        wanted = applied({} if is_legacy else before, ops, _list_default)
         if not group_id:
             raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
         problem = problem_in(wanted)
         if problem is not None:
             raise Refused(ErrorCode.INVALID_CONFIG, problem)
         return wanted
+
+    def described(
+        self,
+        answered: GroupConfigs,
+        resource: DescribeConfigsResource,
+        request: DescribeConfigsRequest,
+    ) -> list[DescribeConfigsResourceResult]:
+        """Return all configs of a group: those that are set, and the broker's defaults."""
+        return [
+            config_result(self._effective(name, answered.configs.get(name)), request)
+            for name in requested_names(TABLE, resource)
+        ]
+
+    def _effective(self, name: str, value: str | None) -> EffectiveConfig:
+        synonyms = self._defaults[name]
+        if value is not None:
+            own = DescribeConfigsSynonym(name=name, value=value, source=ConfigSource.DYNAMIC_GROUP)
+            synonyms = [own, *synonyms]
+        return inherited_config(name, _kind_of(TABLE[name]), synonyms[0].value, synonyms)
 
     async def changed(self, asked: Awaitable[object]) -> Refusal | None:
         """Wait for the answer to `ask`, and return why the configs were not set, or None."""
@@ -107,24 +127,23 @@ def refusal_of(answered: GroupConfigs) -> Refusal | None:
     return Refusal(error, _UNAVAILABLE.get(error)) if error else None
 
 
-def described_group(
-    answered: GroupConfigs, resource: DescribeConfigsResource, request: DescribeConfigsRequest
-) -> list[DescribeConfigsResourceResult]:
-    """Return all configs of a group: those that are set, and the broker's defaults."""
-    return [
-        config_result(_effective(name, TABLE[name], answered.configs.get(name)), request)
-        for name in requested_names(TABLE, resource)
-    ]
+def _defaults(name: str, row: GroupConfigRow, settings: Settings) -> list[DescribeConfigsSynonym]:
+    """Return where the default of a config comes from."""
+    key = f"group.{name}"
+    if key in SETTINGS:
+        return broker_synonyms(key, settings)
+    return [DescribeConfigsSynonym(name=key, value=row.default, source=ConfigSource.DEFAULT)]
 
 
-def _effective(name: str, row: GroupConfigRow, value: str | None) -> EffectiveConfig:
-    default = str(row.default)
-    source = ConfigSource.DEFAULT
-    synonyms = [DescribeConfigsSynonym(name=row.broker_key, value=default, source=source)]
-    if value is not None:
-        own = DescribeConfigsSynonym(name=name, value=value, source=ConfigSource.DYNAMIC_GROUP)
-        synonyms = [own, *synonyms]
-    return inherited_config(name, ConfigKind.INT, value or default, synonyms)
+def _kind_of(row: GroupConfigRow) -> ConfigKind:
+    if not isinstance(row, WordConfig):
+        return ConfigKind.INT if isinstance(row, WholeNumber) else ConfigKind.BOOLEAN
+    return ConfigKind.LIST if row.is_list else ConfigKind.STRING
+
+
+def _list_default(name: str) -> str | None:
+    row = TABLE.get(name)
+    return row.default if row is not None and _kind_of(row) is ConfigKind.LIST else None
 
 
 def _answered(answer: object) -> GroupConfigs:

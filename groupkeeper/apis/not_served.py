@@ -1,12 +1,12 @@
-"""APIs of features that this server does not have: SASL, transactions, access control, KIP-848's
-groups.
+"""APIs of features that this server does not have: SASL, transactions, access control,
+quotas, KIP-848's groups.
 
 They are advertised and answered, as by a broker on which these features are off: without them
 clients wait, or show a misleading error. A log line names the client that wants SASL or the
 consumer protocol, and the setting to use instead. Source: Kafka's
 `KafkaApis.handleSaslHandshakeRequest` and `handleSaslAuthenticateRequest`, which a listener without
 SASL uses, and `handleConsumerGroupHeartbeat`; `TransactionCoordinator.handleListTransactions`,
-`handleDescribeTransactions`; `AclApis.handleDescribeAcls`.
+`handleDescribeTransactions`; `AclApis`.
 """
 
 from typing import Final
@@ -22,7 +22,21 @@ from groupkeeper.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from groupkeeper.protocol.messages.create_acls import (
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
+from groupkeeper.protocol.messages.delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
 from groupkeeper.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from groupkeeper.protocol.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
 from groupkeeper.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -39,13 +53,14 @@ from groupkeeper.protocol.messages.sasl_authenticate import (
 from groupkeeper.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 WANTED: Final = (
-    "a client wants SASL: this port speaks plaintext without authentication; "
-    "set security.protocol=PLAINTEXT"
+    "a client wants SASL: this port has no logins; set security.protocol=PLAINTEXT, or SSL where "
+    "it speaks TLS"
 )
 AFTER: Final = "SaslAuthenticate request received after successful authentication"
 """Kafka's words: a listener without SASL treats every client as authenticated."""
 MESSAGE: Final = "The consumer protocol (KIP-848) is not served: set group.protocol=classic."
 NO_AUTHORIZER: Final = "No Authorizer is configured on the broker"
+NO_CHANGES: Final = "No Authorizer is configured."
 
 _STATES: Final = frozenset(
     (
@@ -80,6 +95,8 @@ class NotServed:
         )
 
     def _wants_sasl(self, peer: Peer) -> None:
+        if peer.principal:  # logged in already, on a listener with SASL
+            return
         if times := self._seldom.due(peer.host):
             _log.warning(WANTED, client=peer.host, client_id=peer.client_id, times=times)
 
@@ -89,6 +106,26 @@ class NotServed:
         return DescribeAclsResponse(
             error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER
         )
+
+    def create_acls(
+        self, request: CreateAclsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> CreateAclsResponse:
+        error = ErrorCode.SECURITY_DISABLED
+        result = AclCreationResult(error_code=error, error_message=NO_CHANGES)
+        return CreateAclsResponse(results=mapped(lambda _: result, request.creations))
+
+    def delete_acls(
+        self, request: DeleteAclsRequest, caller: Caller, reply_to: ReplyTo
+    ) -> DeleteAclsResponse:
+        error = ErrorCode.SECURITY_DISABLED
+        result = DeleteAclsFilterResult(error_code=error, error_message=NO_CHANGES)
+        return DeleteAclsResponse(filter_results=mapped(lambda _: result, request.filters))
+
+    def describe_client_quotas(
+        self, request: DescribeClientQuotasRequest, caller: Caller, reply_to: ReplyTo
+    ) -> DescribeClientQuotasResponse:
+        """List no quotas: kafka-configs asks for those of users before their credentials."""
+        return DescribeClientQuotasResponse(error_message=None)
 
     def list_transactions(
         self, request: ListTransactionsRequest, caller: Caller, reply_to: ReplyTo

@@ -19,6 +19,7 @@ BROKER, LOGGER = ResourceType.BROKER, ResourceType.BROKER_LOGGER
 METRICS, GROUP = ResourceType.CLIENT_METRICS, ResourceType.GROUP
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 STATIC, DEFAULT = 4, 5
+SECRETS = {key for key, row in TABLE.items() if row.secret}
 CONFIGS = BrokerConfigs(7, Settings(group_max_size=50))
 
 
@@ -36,11 +37,22 @@ def described(
 def test_a_broker_has_the_settings_in_use(keys: list[str] | None) -> None:
     found = described(keys=keys)
     assert list(found) == list(TABLE)
-    assert all(each.read_only and not each.is_sensitive for each in found.values())
+    assert all(each.read_only for each in found.values())
+    assert {key for key, each in found.items() if each.is_sensitive} == SECRETS
     told = {each.name: (each.value, each.config_source) for each in found.values()}
     assert told["group.max.size"] == ("50", STATIC)
     assert told["auto.create.topics.enable"] == ("true", DEFAULT)
     assert told["node.id"] == ("7", STATIC), "as the command line gave it"
+
+
+def test_passwords_and_keys_are_never_shown() -> None:
+    resource = DescribeConfigsResource(
+        resource_type=BROKER, resource_name="7", configuration_keys=["ssl.key.password"]
+    )
+    request = DescribeConfigsRequest(include_synonyms=True)
+    [found] = BrokerConfigs(7, Settings(ssl_key_password="PLANTED")).describe(resource, request)
+    assert (found.value, found.is_sensitive, found.config_type) == (None, True, ConfigKind.PASSWORD)
+    assert [(each.name, each.value) for each in found.synonyms] == [("ssl.key.password", None)]
 
 
 def test_a_setting_in_another_unit_is_a_synonym_of_those_before_it() -> None:

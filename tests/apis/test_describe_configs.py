@@ -221,7 +221,7 @@ async def test_all_kinds_are_described_in_the_order_asked(scene: Scene) -> None:
     told = [(r.resource_type, r.resource_name, r.error_code, len(r.configs)) for r in results]
     invalid = ErrorCode.INVALID_REQUEST
     assert told == [
-        (GROUP, "g", 0, 2),
+        (GROUP, "g", 0, 16),
         (TOPIC, "u", 0, 1),
         (BROKER, "7", 0, 1),
         (TOPIC, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0),

@@ -18,6 +18,7 @@ from tests.apis.config_calls import (
     DELETE,
     GROUP,
     SET,
+    SUBTRACT,
     TOPIC,
     Change,
     Outcome,
@@ -28,7 +29,26 @@ from tests.apis.config_calls import (
 from tests.support.served import Client, Served, settle
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
-DEFAULTS = {HEARTBEAT: "5000", SESSION: "45000"}
+GRACE, RESERVE_ON = "classic.scheduled.rebalance.max.delay.ms", "classic.reserve.on"
+MATCH = "classic.seat.match"
+DEFAULTS = {
+    "classic.rebalance.step.interval.ms": "1000",
+    "classic.rebalance.step.partitions": "0",
+    "classic.remote.assignor": "",
+    "classic.metadata.watch": "false",
+    "classic.expected.instance.ids": "",
+    "classic.expected.max.wait.ms": "60000",
+    "classic.leader.preference": "first",
+    "classic.unexpected.members": "allow",
+    "classic.rebalance.min.interval.ms": "0",
+    "classic.scale.up.window.ms": "0",
+    "classic.target.group.size": "0",
+    GRACE: "0",
+    RESERVE_ON: "lost",
+    MATCH: "client.id,host",
+    HEARTBEAT: "5000",
+    SESSION: "45000",
+}
 INVALID = ErrorCode.INVALID_CONFIG
 
 
@@ -71,19 +91,34 @@ def test_a_config_is_set_and_deleted(client: Client) -> None:
 
 def test_a_value_says_where_it_is_from(client: Client) -> None:
     change(client, (SESSION, SET, "50000"))
-    heartbeat, session = described(client, include_synonyms=True).configs
+    *ours, heartbeat, session = described(client, include_synonyms=True).configs
     broker = "group.consumer.session.timeout.ms"
     told = [(each.name, each.value, each.source) for each in session.synonyms]
     assert (session.config_source, session.read_only, session.config_type) == (8, False, 3)
     assert told == [(SESSION, "50000", 8), (broker, "45000", 5)]
     assert heartbeat.config_source == 5
     assert [each.name for each in heartbeat.synonyms] == ["group.consumer.heartbeat.interval.ms"]
+    assert [each.config_type for each in ours] == [7, 3, 2, 1, 3, 3, 3, 2, 7, 3, 3, 2, 3, 2]
+    assert [each.synonyms[0].name for each in ours] == [f"group.{each.name}" for each in ours]
+
+
+def test_lists_are_edited(client: Client) -> None:
+    assert change(client, (RESERVE_ON, APPEND, "left")) == (0, None)
+    assert values(client)[RESERVE_ON] == "lost,left"
+    assert change(client, (RESERVE_ON, SUBTRACT, "lost")) == (0, None)
+    assert values(client)[RESERVE_ON] == "left"
+    refused = change(client, (MATCH, APPEND, "any"))
+    assert refused == (INVALID, f"Can't APPEND to key {MATCH} because its type is not LIST.")
+
+
+def test_the_order_of_a_match_does_not_count(client: Client) -> None:
+    assert change(client, (MATCH, SET, "host, client.id")) == (0, None)
 
 
 def test_the_older_request_unsets_what_it_does_not_name(client: Client) -> None:
     change(client, (SESSION, SET, "50000"))
     assert outcomes(client.call(2, replace_request(GROUP, "g", {HEARTBEAT: "6000"}))) == [(0, None)]
-    assert values(client) == {HEARTBEAT: "6000", SESSION: "45000"}
+    assert values(client) == DEFAULTS | {HEARTBEAT: "6000"}
 
 
 def test_what_is_only_validated_is_not_kept(client: Client) -> None:
@@ -113,6 +148,28 @@ def test_what_is_only_validated_is_not_kept(client: Client) -> None:
         (
             [(SESSION, SET, "44999")],
             f"{SESSION} must be greater than or equal to group.consumer.min.session.timeout.ms",
+        ),
+        (
+            [(GRACE, SET, "-1")],
+            f"Invalid value -1 for configuration {GRACE}: Value must be at least 0",
+        ),
+        (
+            [(GRACE, SET, "1800001")],
+            f"Invalid value 1800001 for configuration {GRACE}: Value must be no more than 1800000",
+        ),
+        (
+            [(RESERVE_ON, SET, "lost,found")],
+            (
+                f"Invalid value found for configuration {RESERVE_ON}: String must be one of: "
+                "left, lost"
+            ),
+        ),
+        (
+            [(MATCH, SET, "host")],
+            (
+                f"Invalid value host for configuration {MATCH}: String must be one of: "
+                "'client.id,host', 'client.id', 'any'"
+            ),
         ),
         (
             [(HEARTBEAT, SET, "15001")],
@@ -197,5 +254,5 @@ def test_many_groups_are_changed_and_described_at_once(client: Client) -> None:
         for name in names
     ]
     results = client.call(4, DescribeConfigsRequest(resources=resources)).results
-    assert {each.configs[1].value for each in results} == {"50000"}
+    assert {each.configs[-1].value for each in results} == {"50000"}
     assert sorted(listed(client)) == sorted(names)
