@@ -52,11 +52,15 @@ COMMANDS = {
     "status": "status",
     "why": "why.command",
     "groups": "groups.command",
+    "users": "users.command",
     "dump": "dump.command",
     "repair": "repair.command",
     "backup": "backup",
     "restore": "backup",
     "analyze": "analyze.command",
+    "simulate": "simulate",
+    "certs": "certs",
+    "tokens": "tokens.command",
 }
 """Command -> the module of this package that defines it, as a function of the same name."""
 
@@ -90,10 +94,22 @@ def command() -> None:
     Manage consumer groups, of this or any Kafka cluster:
       groupkeeper groups describe --all-groups --lag-seconds
     \b
+    Manage users that log in:
+      groupkeeper users add admin --data-dir groupkeeper-data
+    \b
     Read its logs, or those of an Apache Kafka broker:
       groupkeeper dump groupkeeper-data
       groupkeeper analyze groupkeeper-data --out report
     \b
+    Compare designs of rebalancing, before you choose one:
+      groupkeeper simulate rolling-leave
+    \b
     See what is left of damaged data, and salvage it:
       groupkeeper repair groupkeeper-data
+    \b
+    Make certificates for a server with TLS:
+      groupkeeper certs certificates --host kafka.example
+    \b
+    Make tokens for those who may use its HTTP port:
+      groupkeeper tokens add prometheus --role read --file tokens
     """

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from groupkeeper.cli.app import CommandRefused
+from groupkeeper.cli.dump.record_text import USER_KEYS
 from groupkeeper.cli.options import Decorator
 from groupkeeper.cli.progress import ByteProgress, ended_in_order, progress
 from groupkeeper.cli.serve import DATA_DIR
@@ -21,6 +22,7 @@ from groupkeeper.storage.backup.note import BackupError, BackupNote
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files.files import Files, FilesToRead
 from groupkeeper.storage.folders import is_partition
+from groupkeeper.storage.log.segment import LOG_SUFFIX
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG
 from groupkeeper.topics.names import RESERVED
 
@@ -56,7 +58,8 @@ class _CountedFiles(Files):
 def backup(dest: Path, data_dir: Path) -> None:
     """Copy a data directory to DEST, a new folder, whether a server is running on it or not.
 
-    The copy has everything that was acknowledged before the backup began.
+    The copy has everything that was acknowledged before the backup began, also what passwords of
+    users are checked with: keep it as safe as the data directory.
 
     \b
       groupkeeper backup /backups/$(date -I) --data-dir /var/lib/groupkeeper
@@ -81,6 +84,9 @@ def backup(dest: Path, data_dir: Path) -> None:
     if others:
         names = ", ".join(others)
         print(f"groupkeeper: left out, as not made by a server: {names}", file=sys.stderr)
+    if _has_users(dest):
+        keys = "what passwords of users are checked with is in it: keep it as safe as the data"
+        print(f"groupkeeper: {keys}", file=sys.stderr)
     print(f"backed up {data_dir} to {dest}: {_summary(note, started)}")
 
 
@@ -99,6 +105,12 @@ def restore(backup: Path, data_dir: Path) -> None:
     except (StorageError, OSError) as problem:
         raise CommandRefused(f"nothing was restored: {problem}") from None
     print(f"restored {backup} to {data_dir}: {_summary(note, started)}")
+
+
+def _has_users(backup: Path) -> bool:
+    """Return whether the catalog of a backup has, or had, users."""
+    segments = (backup / CATALOG[0]).glob(f"*{LOG_SUFFIX}")
+    return any(USER_KEYS in each.read_bytes() for each in segments)
 
 
 def _summary(note: BackupNote, started: float) -> str:

@@ -48,7 +48,7 @@ def variable(name: str) -> str:
     return ENVIRONMENT_PREFIX + name
 
 
-def _shared(*names: str, key: str, **more: Any) -> Decorator:
+def shared(*names: str, key: str, **more: Any) -> Decorator:
     """Make an option that has a variable, shown in its help."""
     return click.option(*names, show_default=True, show_envvar=True, envvar=variable(key), **more)
 
@@ -57,28 +57,12 @@ def bootstrap_server(
     default: str | None = BOOTSTRAP_SERVER, text: str = "Bootstrap servers."
 ) -> Decorator:
     """Make the option of the Kafka cluster to connect to; the value is checked text."""
-    return _shared(
+    return shared(
         "--bootstrap-server",
         key="BOOTSTRAP_SERVER",
         callback=_servers,
         default=default,
         metavar="HOST:PORT,...",
-        help=text,
-    )
-
-
-def address_option(name: str, default: str | None, text: str, *, off: bool = False) -> Decorator:
-    """Make an option whose value is an `Address` to connect to, or with `off` the word "off"."""
-
-    def read(_: object, __: object, given: str | None) -> Address | str | None:
-        return given if given is None or (off and given == "off") else parsed(given)
-
-    return _shared(
-        f"--{name}",
-        key=name.upper(),
-        callback=read,
-        default=default,
-        metavar="HOST:PORT|off" if off else "HOST:PORT",
         help=text,
     )
 
@@ -128,7 +112,7 @@ def _take_defaults(ctx: click.Context, _: object, path: Path | None) -> Path | N
     return path
 
 
-CONFIG: Final = _shared(
+CONFIG: Final = shared(
     "--config",
     "--command-config",
     key="CONFIG",
@@ -138,7 +122,7 @@ CONFIG: Final = _shared(
     metavar="FILE",
     help="Properties of Kafka's clients, such as bootstrap.servers and security.protocol.",
 )
-REQUEST_TIMEOUT: Final = _shared(
+REQUEST_TIMEOUT: Final = shared(
     "--timeout",
     "timeout_ms",
     key="TIMEOUT",

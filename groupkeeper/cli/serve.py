@@ -12,8 +12,15 @@ from typing import Any
 import click
 
 from groupkeeper.cli.options import HTTP, parsed
-from groupkeeper.settings.listeners import Given, listeners_of, without_effect
-from groupkeeper.settings.options import MEMORY, Address, ServeOptions, format_address
+from groupkeeper.settings.listeners import LISTENERS, Given, listeners_of, without_effect
+from groupkeeper.settings.options import (
+    MEMORY,
+    Address,
+    SecurityProtocol,
+    ServeOptions,
+    format_address,
+)
+from groupkeeper.settings.sasl_settings import SaslSettingError, sasl_of
 from groupkeeper.settings.setting import INT_MAX
 from groupkeeper.settings.table import Settings, SettingsError, load
 
@@ -98,6 +105,12 @@ def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
     help="For development: groups form at once, short sessions are allowed, data is temporary.",
 )
 @click.option(
+    "--tls",
+    is_flag=True,
+    help="With --dev: serve TLS on the port of --listen, with certificates that are made in the "
+    "data directory. Needs groupkeeper[tls].",
+)
+@click.option(
     "--topic",
     "topics",
     multiple=True,
@@ -143,6 +156,7 @@ def serve(
       groupkeeper serve --data-dir /var/lib/groupkeeper
       groupkeeper serve --dev --listen 127.0.0.1:0 --set num.partitions=6
       groupkeeper serve --dev --memory
+      groupkeeper serve --dev --tls
       groupkeeper serve --dev --control --topic orders:6
       groupkeeper serve --listen 0.0.0.0:9092 --advertise kafka.example:9092
     """
@@ -155,6 +169,7 @@ def serve(
     except SettingsError as problem:
         raise click.ClickException(str(problem)) from None
     _check_control(dev, **given)
+    _check_tls(dev, memory, settings, **given)
     memory = memory or (given["control"] is not None and data_dir is None)
     if memory:
         _check_memory(data_dir, settings)
@@ -203,13 +218,42 @@ def _check_memory(data_dir: Path | None, settings: Settings) -> None:
 
 
 # Any: see serve().
+def _check_tls(
+    dev: bool, memory: bool, settings: Settings, tls: bool, control: Address | None, **_: Any
+) -> None:
+    if not tls:
+        return
+    if not dev:
+        raise click.ClickException(
+            "--tls is for development: it requires --dev; see docs/security.md for other servers"
+        )
+    if memory or control is not None:
+        name = "--memory" if memory else "--control"
+        raise click.ClickException(
+            f"--tls and {name} are mutually exclusive: certificates are in the data directory"
+        )
+    if LISTENERS in settings.given:
+        raise click.ClickException(
+            f"--tls and {LISTENERS} are mutually exclusive: name a listener SSL instead"
+        )
+
+
+# Any: see serve().
 def _options(
     data_dir: Path, settings: Settings, unused: tuple[str, ...], given: dict[str, Any]
 ) -> ServeOptions:
-    addresses = Given(given["listen"], given["advertise"])
+    protocol = SecurityProtocol.SSL if given["tls"] else SecurityProtocol.PLAINTEXT
+    addresses = Given(given["listen"], given["advertise"], protocol)
+    if given["tls"]:
+        from groupkeeper.cli.certs import with_own_certificates
+
+        settings = with_own_certificates(settings, data_dir)
     try:
         listeners = listeners_of(settings, addresses, LISTEN)
-    except SettingsError as problem:
+        for each in listeners:
+            if each.protocol.has_sasl:
+                sasl_of(settings, each.name)  # checked here, and read when the server starts
+    except (SettingsError, SaslSettingError) as problem:
         raise click.ClickException(str(problem)) from None
     if given["brokers"] > 1 and (given["node_id"] or listeners[1:] or listeners[0].advertised):
         raise click.ClickException(
@@ -223,7 +267,7 @@ def _options(
         node_id=settings.node_id if given["node_id"] is None else given["node_id"],
         settings=settings,
         topics=given["topics"],
-        unused_keys=(*unused, *without_effect(settings, addresses)),
+        unused_keys=(*unused, *without_effect(settings, addresses, listeners)),
     )
 
 

@@ -9,9 +9,8 @@ import click
 
 from groupkeeper.cli import FAILED
 from groupkeeper.cli.app import CommandRefused
-from groupkeeper.cli.http_port import PROBLEMS, ask_json
-from groupkeeper.cli.options import CONFIG, HTTP, address_option, json_rows
-from groupkeeper.settings.options import Address, format_address
+from groupkeeper.cli.http_port import PROBLEMS, HttpTarget, NoAccess, ask_json, hint, http_options
+from groupkeeper.cli.options import CONFIG, HTTP, json_rows
 from groupkeeper.why.texts import size
 
 TIMEOUT_S: Final = 5.0
@@ -55,10 +54,10 @@ COUNTED: Final = (
 
 
 @click.command(short_help="Show whether a server is ready, and what needs attention.")
-@address_option("http", HTTP, "The server's HTTP port.")
+@http_options(HTTP, "The server's HTTP port.")
 @CONFIG
 @json_rows("The server's answer, as one JSON object.")
-def status(http: Address, config: Path | None, as_json: bool) -> int:
+def status(http: HttpTarget, config: Path | None, as_json: bool) -> int:
     """Show whether a server is ready, and what needs attention: loop, disk, appends, events.
 
     Counts are since the start of the server; times are upper bounds.
@@ -66,6 +65,7 @@ def status(http: Address, config: Path | None, as_json: bool) -> int:
     \b
       groupkeeper status
       groupkeeper status --http kafka.example:9644 --json | jq .disk
+      groupkeeper status --http https://kafka.example:9644 --http-ca ca.pem --http-token-file token
 
     The exit code is 1 if the server is not ready, or does not answer.
     """
@@ -78,14 +78,16 @@ def status(http: Address, config: Path | None, as_json: bool) -> int:
 
 
 # Any: JSON.
-def _ask(address: Address) -> dict[str, Any]:
-    where = format_address(address)
+def _ask(port: HttpTarget) -> dict[str, Any]:
+    where = port.where
     try:
-        _, found = ask_json(address, "/status", TIMEOUT_S, MOST_BYTES)
+        _, found = ask_json(port, "/status", TIMEOUT_S, MOST_BYTES)
+    except NoAccess as refused:
+        raise CommandRefused(refused.line) from None
     except PROBLEMS as problem:
         raise CommandRefused(
             f"no Groupkeeper answers at {where} ({problem!r}): start it, "
-            "or name its HTTP port with --http"
+            f"or name its HTTP port with --http{hint(port, problem)}"
         ) from None
     if "ready" not in found:
         raise CommandRefused(f"{where} is not the HTTP port of this version of Groupkeeper")

@@ -30,6 +30,12 @@ _KNOWN: Final = {
     "ssl.truststore.location",
     "ssl.truststore.type",
 }
+_OPTIONS: Final = {
+    "bootstrap.servers": "bootstrap_server",
+    "http": "http",
+    "http.ca": "http_ca",
+    "http.token.file": "http_token_file",
+}
 _TIMEOUT: Final = "default.api.timeout.ms"
 _JAAS_OPTION: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
@@ -56,7 +62,7 @@ def option_defaults(path: Path) -> dict[str, str | float]:
     """
     given = _read_file(path)
     found: dict[str, str | float] = {}
-    for key, parameter in (("bootstrap.servers", "bootstrap_server"), ("http", "http")):
+    for key, parameter in _OPTIONS.items():
         if key in given:
             found[parameter] = given[key]
     if (timeout_ms := given.get(_TIMEOUT)) is not None:

@@ -82,6 +82,7 @@ CONNECTION_COUNTERS = {
     "idle": "Connections closed after connections.max.idle.ms without a request.",
     "stuck": "Connections closed in the middle of a request or an answer.",
     "unaccepted": "Connections not accepted for lack of a file descriptor.",
+    "handshakes_failed": "Connections closed because TLS failed or took too long.",
 }
 LOG_LINE_COUNTERS = {
     "dropped": "Log lines lost because the queue was full or the stream failed.",
@@ -176,9 +177,27 @@ def _families(metrics: Metrics, snapshots: Iterable[PartitionSnapshot]) -> Itera
     yield from _facts(metrics)
     yield from _requests(metrics.requests)
     yield _answers(metrics)
+    yield counter(
+        "denied",
+        "Requests, and rows of requests, that the authorizer denied.",
+        metrics.denied,
+        ("api", "resource"),
+    )
     yield from _appends(metrics.appends)
     yield from _cleaner(metrics.cleaner)
     yield from _connections(metrics.connections)
+    yield gauge(
+        "certificate_expires_seconds",
+        "Time until the certificate of a TLS listener expires; negative afterwards.",
+        labelled(metrics.certificates()),
+        ("listener",),
+    )
+    yield counter(
+        "authentications",
+        "Logins of clients, by listener, mechanism and outcome.",
+        metrics.authentications,
+        ("listener", "mechanism", "outcome"),
+    )
     yield histogram(
         "loop_iteration_seconds",
         "One iteration of the event loop, without waiting: how late a heartbeat may be read.",
@@ -190,17 +209,21 @@ def _families(metrics: Metrics, snapshots: Iterable[PartitionSnapshot]) -> Itera
 def _partitions(snapshots: Iterable[PartitionSnapshot]) -> Iterator[Metric]:
     states = Counter(dict.fromkeys(PARTITION_STATES, 0))
     groups = Counter(dict.fromkeys(GROUP_STATES, 0))
-    members = offsets = 0
+    members = offsets = seats = standbys = 0
     for snapshot in snapshots:
         states[snapshot.state] += 1
         groups.update(snapshot.groups)
         members += snapshot.members
+        seats += snapshot.seats
+        standbys += snapshot.standbys
         offsets += snapshot.offsets
     yield gauge(
         "partitions", "Partitions of the offsets log, by state.", labelled(states), ("state",)
     )
     yield gauge("groups", "Groups, by state.", labelled(groups), ("state",))
     yield gauge("members", "Members of all groups.", {(): members})
+    yield gauge("standbys", "Members that get no partitions for now.", {(): standbys})
+    yield gauge("seats", "Lost members whose partitions are reserved.", {(): seats})
     yield gauge("offsets", "Committed offsets kept.", {(): offsets})
 
 
@@ -216,6 +239,11 @@ def _facts(metrics: Metrics) -> Iterator[Metric]:
         "not_stable_seconds",
         "Time spent in rebalances, over all groups; counted when a rebalance ends.",
         {(): metrics.not_stable_ms / 1000},
+    )
+    yield counter(
+        "reserved_partition_seconds",
+        "Partitions times the time for which they were reserved; counted when that ends.",
+        {(): metrics.reserved_partition_ms / 1000},
     )
     for name, text in TIMES.items():
         yield histogram(name, text, {(): getattr(metrics, name)})

@@ -51,6 +51,10 @@ class HttpRequest:
     """Address of the client."""
     body: bytes = b""
     """Empty unless it was sent as JSON."""
+    principal: str = ""
+    """Whose token came with it, such as `Token:ops`; empty without tokens."""
+    may_write: bool | None = None
+    """Whether the token's role is `write`; None without tokens, where `http.api.write` decides."""
 
 
 class Pieces(Protocol):
@@ -76,6 +80,14 @@ class HttpAnswer:
 
 _Api = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 """Answers every request of its path; works in slices."""
+
+
+class Gate(Protocol):
+    """Decides who may ask, before the body of a request is read."""
+
+    def admit(self, request: HttpRequest) -> HttpRequest | HttpAnswer:
+        """Return the request with its principal, or the answer that refuses it."""
+
 
 Apis = Mapping[str, _Api]
 """By path, or by a prefix, which ends with a slash; the first match counts."""

@@ -6,17 +6,20 @@ it, and data that clients send meanwhile waits. `http_site` has the connections,
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from groupkeeper.observe.http_exchange import ACCEPTS, BACKLOG, HEADER_BYTES, TIMEOUT_S, Apis
+from groupkeeper.observe.http_exchange import ACCEPTS, BACKLOG, HEADER_BYTES, TIMEOUT_S, Apis, Gate
 from groupkeeper.observe.logs import Logger
 from groupkeeper.settings.options import Address
 from groupkeeper.turns import Turns
 
 if TYPE_CHECKING:
     from groupkeeper.observe.http_site import Site
+
+Wrap = Callable[[asyncio.Protocol], asyncio.BaseProtocol]
+"""Makes the protocol of a socket of that of a connection."""
 
 IMPORT_REST_S: Final = 1.0
 """Pause after a failed import, because files, threads or memory had run out."""
@@ -49,15 +52,26 @@ class HttpServer:
         self._turns = turns or Turns()
         self._timeout_s = timeout_s
         self._came = asyncio.Event()
+        self._gate: Gate | None = None
 
-    async def start(self, address: Address) -> Address:
-        """Listen on an address and return the bound one. Raises OSError.
+    async def start(
+        self, address: Address, wrap: Wrap | None = None, gate: Gate | None = None
+    ) -> Address:
+        """Listen on an address and return the bound one. Raises OSError. `wrap` adds TLS; `gate`
+        refuses requests.
 
         The code that serves connections is imported when the first client connects.
         """
+        self._gate = gate
         host, port = address
-        limit = HEADER_BYTES
-        server = await asyncio.start_server(self._met, host, port, limit=limit, backlog=ACCEPTS)
+        loop = asyncio.get_running_loop()
+
+        def accept() -> asyncio.BaseProtocol:  # as asyncio.start_server
+            reader = asyncio.StreamReader(HEADER_BYTES, loop)
+            protocol = asyncio.StreamReaderProtocol(reader, self._met, loop)
+            return protocol if wrap is None else wrap(protocol)
+
+        server = await loop.create_server(accept, host, port, backlog=ACCEPTS)
         for listening in server.sockets:
             with listening.dup() as same:
                 same.listen(BACKLOG)
@@ -77,9 +91,10 @@ class HttpServer:
         try:
             await self._came.wait()
             await self._import()
-            from groupkeeper.observe.http_site import Site
+            from groupkeeper.observe.http_site import Admission, Site
 
-            site = Site(self._apis, self._turns, self._timeout_s, self._counts, self._names)
+            admission = Admission(self._names, self._gate)
+            site = Site(self._apis, self._turns, self._timeout_s, self._counts, admission)
             self.serving.set_result(site)
             try:
                 await asyncio.Event().wait()  # until this is cancelled

@@ -14,7 +14,7 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 
 import h11
 
@@ -28,6 +28,7 @@ from groupkeeper.observe.http_exchange import (
     JSON,
     UNCHECKED,
     Apis,
+    Gate,
     HttpAnswer,
     HttpRequest,
     Page,
@@ -151,6 +152,12 @@ class _Connection:
             return None
         asked = self._asked(start)
         refusal = self._refusal(asked)
+        if refusal is None:
+            admitted = self._site.admit(asked)
+            if isinstance(admitted, HttpAnswer):
+                refusal = admitted
+            else:
+                asked = admitted
         if refusal is not None:
             await self._send(asked.method, refusal)
             if "Connection" in refusal.headers:  # then its body is not read
@@ -186,8 +193,6 @@ class _Connection:
         if int(length or 0) > BODY_BYTES:
             is_coming = int(length or 0) <= DROPPED_BYTES and "expect" not in headers
             return _TOO_LONG if is_coming else replace(_TOO_LONG, headers=_CLOSE)
-        if line := self._site.stranger(asked):
-            return error_answer(HTTPStatus.FORBIDDEN, line)
         return None
 
     # -- answers ---------------------------------------------------------------------------------
@@ -260,6 +265,14 @@ class _Connection:
             self._unread_since = None
 
 
+class Admission(NamedTuple):
+    """What requests have to have."""
+
+    names: Collection[str] | None = None
+    """Names of the server for the Host header; None if the APIs check it themselves."""
+    gate: Gate | None = None
+
+
 class Site:
     """All connections of one port."""
 
@@ -269,13 +282,13 @@ class Site:
         turns: Turns,
         timeout_s: float,
         counts: Counter[tuple[str, ...]],
-        names: Collection[str] | None = None,
+        admission: Admission,
     ) -> None:
         self._apis = apis
         self.turns = turns
         self.timeout_s = timeout_s
         self._counts = counts
-        self._names = names
+        self._admission = admission
         self._seldom = Seldom()
         self._connections: dict[_Connection, asyncio.Task[None]] = {}
 
@@ -337,15 +350,19 @@ class Site:
             _log.warning("page refused", limit="http_answers", most=ANSWERS, **where)
         return False
 
-    def stranger(self, asked: HttpRequest) -> str | None:
-        """Return a line why a request is refused, such as a foreign page's; or None."""
-        if self._names is None or asked.path in UNCHECKED:
-            return None
-        line = strange(asked.method, asked.headers, self._names)
-        if line is not None and (times := self._seldom.due(("host", asked.remote))):
-            where = {"path": asked.path, "client": asked.remote}
-            _log.warning("page refused", **where, reason=line, times=times)
-        return line
+    def admit(self, asked: HttpRequest) -> HttpRequest | HttpAnswer:
+        """Return a request that may be answered; or the answer to one that is sent for a foreign
+        page, or without the right to ask.
+        """
+        names, gate = self._admission
+        if names is not None and asked.path not in UNCHECKED:
+            line = strange(asked.method, asked.headers, names)
+            if line is not None:
+                if times := self._seldom.due(("host", asked.remote)):
+                    where = {"path": asked.path, "client": asked.remote}
+                    _log.warning("page refused", **where, reason=line, times=times)
+                return error_answer(HTTPStatus.FORBIDDEN, line)
+        return asked if gate is None else gate.admit(asked)
 
     async def answer(self, asked: HttpRequest) -> HttpAnswer:
         """Return the answer of the page or API for the path; 500 if that fails, with a log line."""

@@ -29,11 +29,15 @@ from groupkeeper.coordinator.facts import (
     RebalanceAbandoned,
     RebalanceCauseAdded,
     RebalanceCompleted,
+    RebalanceDeferred,
     RebalanceJoined,
     RebalanceStarted,
     RequestRefused,
+    SeatReserved,
+    StandbyActivated,
 )
 from groupkeeper.observe.fact_readers import Origin
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.turns import Slices
 
 if TYPE_CHECKING:
@@ -97,6 +101,8 @@ class ConnectionStats:
     """Closed by the server: a request stayed incomplete, or an answer was not read."""
     unaccepted: int = 0
     """Failed accepts: the process had no file descriptor left."""
+    handshakes_failed: int = 0
+    """Ends of TLS: handshakes that failed or took too long, and broken bytes after them."""
     slow_turns: int = 0
     """Turns of requests that took longer than 100 ms."""
 
@@ -162,6 +168,10 @@ class PartitionSnapshot:
     groups: Counter[str] = field(default_factory=Counter)
     """Groups by state, as in DescribeGroups."""
     members: int = 0
+    standbys: int = 0
+    """Members that get no partitions for now."""
+    seats: int = 0
+    """Members that are lost, and whose partitions are reserved."""
     offsets: int = 0
     reason: str = ""
     """Why it is not active, in words."""
@@ -194,12 +204,19 @@ class Metrics:
         self.slowest_joiner_seconds = Histogram()
         """From the first trigger until the last member of the join phase had joined."""
         self.not_stable_ms = 0
+        self.reserved_partition_ms = 0
         """Total over all groups and finished rebalances."""
         self._rebalancing: dict[str, tuple[int, int]] = {}
         """Groups in a rebalance: the partition, and the start in monotonic milliseconds."""
         self.counts: Counter[tuple[str, ...]] = Counter()
         """(name, label values ...) -> count, with the names of `fact_counters.COUNTERS`."""
         self.answer_errors = AnswerErrors()
+        self.certificates: Callable[[], Mapping[str, float]] = dict
+        """Returns the seconds until the certificates of TLS listeners expire, by listener."""
+        self.denied: Counter[tuple[str, ...]] = Counter()
+        """Requests, and rows of requests, that the authorizer denied, by API and resource."""
+        self.authentications: Counter[tuple[str, ...]] = Counter()
+        """Logins by listener, mechanism and outcome."""
         self.topics: Callable[[], Mapping[str, float]] | None = None
         """Returns the numbers of `exposition.TOPICS` and `TOPIC_COUNTERS` by name."""
         self.look: Look | None = None
@@ -247,6 +264,24 @@ class Metrics:
         began = self._rebalancing.pop(noted.fact.group, (0, noted.now))[1]
         self.not_stable_ms += max(0, noted.now - began)
 
+    def _replaced(self, _: Origin, noted: NotedFact) -> None:
+        fact = noted.fact
+        assert isinstance(fact, MemberReplaced)
+        reserved_ms = fact.evidence.get("reserved_ms")
+        if reserved_ms is not None:
+            self._seat_ended("taken" if reserved_ms else "not_lost", fact.evidence)
+            self.counts["rebalances_avoided", "grace"] += fact.quick
+
+    def _removed(self, _: Origin, noted: NotedFact) -> None:
+        fact = noted.fact
+        assert isinstance(fact, MemberRemoved)
+        if fact.cause.code is CauseCode.SEAT_EXPIRED:
+            self._seat_ended("expired", fact.cause.evidence)
+
+    def _seat_ended(self, outcome: str, evidence: Mapping[str, Any]) -> None:
+        self.counts["seats_ended", outcome] += 1
+        self.reserved_partition_ms += evidence["reserved_ms"] * (evidence["partitions"] or 0)
+
     def _loaded(self, origin: Origin, _: NotedFact) -> None:
         """Drop rebalances that a failure of the partition has ended without a fact."""
         over = [
@@ -283,6 +318,9 @@ _COUNTS: Final[Mapping[type[Fact], Callable[[Any], tuple[tuple[str, ...], int]]]
     RebalanceCompleted: lambda _: (("rebalances_completed",), 1),
     RebalanceStarted: lambda fact: (("rebalances", fact.cause.code), 1),
     RequestRefused: lambda fact: (("requests_refused", fact.api, fact.error), 1),
+    SeatReserved: lambda _: (("seats_reserved",), 1),
+    StandbyActivated: lambda _: (("rebalances_avoided", "standby"), 1),
+    RebalanceDeferred: lambda fact: (("rebalances_deferred", fact.policy), 1),
 }
 """Kind of fact -> name and label values of its counter, and the increment."""
 
@@ -293,5 +331,7 @@ _TIMED: Final[Mapping[type[Fact], Callable[[Metrics, Origin, NotedFact], None]]]
     RebalanceCompleted: Metrics._completed,
     RebalanceJoined: Metrics._joined,
     RebalanceStarted: Metrics._started,
+    MemberReplaced: Metrics._replaced,
+    MemberRemoved: Metrics._removed,
 }
 """Kind of fact -> method that records its times."""

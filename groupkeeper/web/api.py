@@ -36,7 +36,8 @@ def _of_group(path: str, handle: Handle, about: str, answer: str, *parameters: P
 
 def _change(path: str, handle: Handle, about: str, body: str, answer: str) -> Route:
     """Make a route below a group that changes something."""
-    where, about = f"groups/{{group}}{path}", f"{about} Needs `http.api.write`."
+    where = f"groups/{{group}}{path}"
+    about = f"{about} Needs a token with the role `write`, or `http.api.write`."
     return Route(where, handle, about, answer, {}, "POST", _OF_A_CHANGE, body)
 
 

@@ -1,9 +1,10 @@
 """API calls that change something: removing members, resetting and deleting offsets, and deleting
 groups.
 
-They need the setting `http.api.write`, and are protected from web pages of other origins (decision
-008). The coordinator handles them like the requests of an admin client. With `dry_run`, a call
-makes the checks, answers with what would happen, and changes nothing.
+They need a token with the role `write`, or without tokens the setting `http.api.write`, and are
+protected from web pages of other origins (decision 008). The coordinator handles them like the
+requests of an admin client. With `dry_run`, a call makes the checks, answers with what would
+happen, and changes nothing.
 """
 
 from collections.abc import Generator, Iterable, Mapping
@@ -19,6 +20,7 @@ from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.records import offset_in
 from groupkeeper.exchange import Handler
 from groupkeeper.observe.http_exchange import HttpRequest
+from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.embedded import CONSUMER
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -40,11 +42,14 @@ from groupkeeper.web.schemas import EARLIEST, schemas
 
 CLIENT_ID: Final = "http"
 """Client id in events and logs, along with the address of the HTTP client."""
+DENIED: Final = ("HTTP", "GROUP")
+"""Labels `api` and `resource` of changes that a token does not allow."""
 _LEAVE_VERSION: Final = 5
 _COMMIT_VERSION: Final = 8
 _DELETE_VERSION: Final = 0
 _DELETE_GROUPS_VERSION: Final = 2
 _BODIES: Final = schemas()
+_access_log = Logger("access")
 
 
 async def remove_members(parts: Parts, call: RoutedRequest) -> Object:
@@ -217,12 +222,23 @@ def _committed(group: Group, topic: str, partition: int) -> int | None:
 # Any: JSON.
 def _checked(parts: Parts, request: HttpRequest, schema: str) -> Mapping[str, Any]:
     """Return the body if changes are enabled and it fits the schema. Raises HttpRefused."""
-    if not parts.options.settings.http_api_write:
-        line = "changes over HTTP are disabled: start the server with http.api.write=true"
-        raise HttpRefused(403, line)
+    if not parts.may_write(request):
+        raise HttpRefused(403, _denied(parts, request))
     body = read_body(request)
     check(body, _BODIES[schema], _BODIES)
     return body
+
+
+def _denied(parts: Parts, request: HttpRequest) -> str:
+    """Return why a request may change nothing; one with a token is counted and logged."""
+    if request.may_write is None:
+        return "changes over HTTP are disabled: start the server with http.api.write=true"
+    parts.metrics.denied[DENIED] += 1
+    if times := parts.denials.due(request.remote):
+        who = {"principal": request.principal, "client": f"/{request.remote}"}
+        what = {"api": DENIED[0], "resource": DENIED[1], "path": request.path, "times": times}
+        _access_log.warning("denied", **who, client_id=CLIENT_ID, **what)
+    return f"{request.principal} has the role read: send a token with the role write"
 
 
 # -- offsets -------------------------------------------------------------------------------------
@@ -271,7 +287,8 @@ def _topics(offsets: _Offsets) -> Generator[None, None, list[OffsetCommitRequest
 
 # Any: messages of one API.
 async def _ask(parts: Parts, sent: HttpRequest, handle: Handler, request: Any, version: int) -> Any:
-    caller = Caller(version, Peer(client_id=CLIENT_ID, host=f"/{sent.remote}"))
+    peer = Peer(client_id=CLIENT_ID, host=f"/{sent.remote}", principal=sent.principal)
+    caller = Caller(version, peer)
     return await ask(handle, request, caller, parts.turns)
 
 

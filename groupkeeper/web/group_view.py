@@ -82,8 +82,9 @@ async def group(parts: Parts, call: RoutedRequest) -> Object:
         **whole,
         "protocol": found.protocol_name,
         "leader": found.leader_id,
+        "configs": dict(driver_of(parts, found.group_id).configs.get(found.group_id, {})),
         "live": await live_of(parts, found.group_id),
-        "writes_enabled": parts.options.settings.http_api_write,
+        "writes_enabled": parts.may_write(call.request),
     }
 
 
@@ -208,6 +209,8 @@ def _member(member: Member, seen: Object, wall: int) -> Object:
         "rebalance_timeout_ms": member.rebalance_timeout_ms,
         "last_heard_ms": wall - seen["heard_ms_ago"] if seen["heard"] else None,
         "connection": seen["connection"],
+        "reserved_ms": seen["reserved_ms"],
+        "standby": seen["standby"],
         "assignment": assigned(member),
     }
 

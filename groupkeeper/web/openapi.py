@@ -21,6 +21,8 @@ class Documented(NamedTuple):
     title: str
     about: str
     schemas: Callable[[], dict[str, Schema]]
+    takes_tokens: bool = False
+    """Whether requests may need a bearer token."""
 
 
 DOCUMENTED: Final = Documented(
@@ -29,15 +31,27 @@ DOCUMENTED: Final = Documented(
     "Consumer groups, and why they rebalanced. Times (`..._ms`) are Unix milliseconds, durations"
     " milliseconds. Fields may be added.",
     schemas,
+    takes_tokens=True,
 )
+_TOKEN: Final = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "Needed if the server has `http.tokens.file`; the role `write` is for changes.",
+}
 
 
 def document(routes: Iterable[Route], documented: Documented) -> dict[str, Any]:
     """Return the OpenAPI document. Any: JSON."""
     paths: dict[str, dict[str, Any]] = {}
+    statuses = {400, 401} if documented.takes_tokens else {400}
     for route in routes:
         where = paths.setdefault(documented.prefix + route.path, {})
-        where[route.method.lower()] = _operation(route)
+        where[route.method.lower()] = _operation(route, statuses)
+    components: dict[str, Any] = {"schemas": documented.schemas()}
+    security: dict[str, Any] = {}
+    if documented.takes_tokens:
+        components["securitySchemes"] = {"token": _TOKEN}
+        security = {"security": [{}, {"token": []}]}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -46,11 +60,11 @@ def document(routes: Iterable[Route], documented: Documented) -> dict[str, Any]:
             "description": documented.about,
         },
         "paths": paths,
-        "components": {"schemas": documented.schemas()},
-    }
+        "components": components,
+    } | security
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: Route, statuses: set[int]) -> dict[str, Any]:
     names = re.findall(r"{(\w+)}", route.path)
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
@@ -65,7 +79,7 @@ def _operation(route: Route) -> dict[str, Any]:
         about = "`id` of the last event received; the stream continues after it."
         header = {"name": "Last-Event-ID", "in": "header", "description": about}
         parameters.append(header | {"schema": schema})
-    errors = {str(each): _error(each) for each in sorted({400, *route.statuses})}
+    errors = {str(each): _error(each) for each in sorted({*statuses, *route.statuses})}
     body = {}
     if route.body:
         content = {JSON: {"schema": ref(route.body)}}

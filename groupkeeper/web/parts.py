@@ -11,7 +11,7 @@ from groupkeeper.groups.group_partitions import GroupPartitions
 from groupkeeper.groups.lag import GroupLags
 from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.observe.metrics import Metrics
-from groupkeeper.observe.seldom import Seldom
+from groupkeeper.observe.seldom import AUDIT_S, Seldom
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import PacedTurns
@@ -46,6 +46,13 @@ class Parts:
     """Open event streams."""
     seldom: Seldom = field(default_factory=Seldom)
     """Limits the rate of log lines that clients can cause."""
+    denials: Seldom = field(default_factory=lambda: Seldom(interval_s=AUDIT_S))
+    """The same for lines about changes that a token does not allow, by address."""
+
+    def may_write(self, request: HttpRequest) -> bool:
+        """Return whether a request may change something: by its token, else by the setting."""
+        by_setting = self.options.settings.http_api_write
+        return by_setting if request.may_write is None else request.may_write
 
 
 @dataclass(slots=True, frozen=True)

@@ -104,6 +104,8 @@ def _live() -> Schema:
         heard=told(FLAG, "Whether it has sent a request since the coordinator was loaded."),
         heard_ms_ago=NUMBER,
         connection=or_null(told(TEXT, "`open`, `closed`, or null if unknown.")),
+        reserved_ms=or_null(told(NUMBER, "Time since its place is reserved; null if it is not.")),
+        standby=told(FLAG, "Whether it gets no partitions for now."),
     )
     rebalance = record(
         phase={"type": "string", "enum": ["join", "sync"]},
@@ -122,6 +124,7 @@ def _live() -> Schema:
         protocol=or_null(TEXT),
         leader=or_null(TEXT),
         members=array(member),
+        seats_end_in_ms=or_null(told(NUMBER, "Time until reserved places are given up.")),
         pending=array(pending),
         pending_count=NUMBER,
         waiting_for=told(array(TEXT), "Ids of members that the phase waits for."),
@@ -201,7 +204,10 @@ def schemas() -> dict[str, Schema]:
 
 def _of_groups() -> dict[str, Schema]:
     own = {"protocol": or_null(TEXT), "leader": or_null(TEXT), "live": or_null(ref("Live"))}
-    own["writes_enabled"] = told(FLAG, "Whether changes over HTTP are allowed (`http.api.write`).")
+    own["configs"] = told(OBJECT, "Configs that are set for the group, by name.")
+    own["writes_enabled"] = told(
+        FLAG, "Whether the client may change groups: by its token's role, or `http.api.write`."
+    )
     return {
         "Groups": answer(
             groups=array(ref("GroupRow")),
@@ -260,6 +266,8 @@ def _of_members() -> dict[str, Schema]:
             rebalance_timeout_ms=NUMBER,
             last_heard_ms=told(or_null(NUMBER), f"{_AT} Null if none since the load."),
             connection=or_null(TEXT),
+            reserved_ms=or_null(NUMBER),
+            standby=FLAG,
             assignment=told(or_null(array(ref("Owned"))), "Null if not a consumer's."),
         ),
         "Owned": record(topic=TEXT, partitions=array(NUMBER)),

@@ -306,3 +306,50 @@ def test_a_reader_that_stops_reading_is_no_error(bootstrap: str) -> None:
         ["bash", "-c", f"{command} {bootstrap} | true"], capture_output=True, text=True, check=False
     )
     assert "Traceback" not in ran.stderr
+
+
+# -- configs of groups -----------------------------------------------------------------------------
+
+GRACE = "classic.scheduled.rebalance.max.delay.ms"
+
+
+def configs(out: str) -> dict[str, tuple[str, str]]:
+    return {each["config"]: (each["value"], each["from"]) for each in objects(out)}
+
+
+def test_policy_shows_sets_and_clears_configs(run: Run) -> None:
+    code, out, err = run("policy --group new --json")
+    assert (code, err) == (0, "")
+    assert configs(out)[GRACE] == ("0", "default")
+    given = f"--set {GRACE}=60000 --set consumer.session.timeout.ms=50000"
+    code, out, _ = run(f"policy --group new {given} --json")
+    assert (code, configs(out)[GRACE]) == (0, ("60000", "group"))
+    code, out, _ = run("policy --group new --clear --json")
+    assert configs(out)[GRACE] == ("0", "default")
+    assert configs(out)["consumer.session.timeout.ms"] == ("50000", "group")
+    code, out, _ = run("policy --group new --unset consumer.session.timeout.ms")
+    assert ["new", "consumer.session.timeout.ms", "45000", "default"] in rows(out)
+
+
+def test_a_config_that_is_refused_is_told_and_nothing_is_changed(run: Run) -> None:
+    code, out, err = run(f"policy --group new --set {GRACE}=soon")
+    assert code == 1
+    assert err == (
+        f"groupkeeper: group 'new' was not changed: Invalid value soon for configuration {GRACE}: "
+        "Not a number of type INT\n"
+    )
+    assert ["new", GRACE, "0", "default"] in rows(out)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--set x", "'x' is not NAME=VALUE"),
+        ("--set x=1 --unset x", "x is both set and unset"),
+        (f"--set {GRACE}=1 --clear", "--clear unsets all policies"),
+    ],
+)
+def test_changes_that_contradict_each_other_are_refused(words: str, said: str, run: Run) -> None:
+    code, _, err = run(f"policy --group new {words}")
+    assert code == 2
+    assert said in err

@@ -8,13 +8,14 @@ import pytest
 
 from groupkeeper.cli import main
 from groupkeeper.cli.app import EXIT_CODES, command
-from groupkeeper.cli.options import CONFIG, REQUEST_TIMEOUT, address_option, bootstrap_server
+from groupkeeper.cli.http_port import HttpTarget, http_options
+from groupkeeper.cli.options import CONFIG, REQUEST_TIMEOUT, bootstrap_server
 from groupkeeper.settings.setting import COMMAND_VARIABLES, ENVIRONMENT_PREFIX
 from groupkeeper.settings.table import Settings, load
 
 Capture = pytest.CaptureFixture[str]
 VARIABLES = {ENVIRONMENT_PREFIX + name for name in COMMAND_VARIABLES}
-SHARED = {"--bootstrap-server", "--config", "--timeout"}
+SHARED = {"--bootstrap-server", "--config", "--http-ca", "--http-token-file", "--timeout"}
 
 
 def commands(of: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -47,11 +48,13 @@ def test_help_ends_with_the_exit_codes(capsys: Capture) -> None:
 
 @click.command()
 @bootstrap_server()
-@address_option("http", None, "")
+@http_options(None, "")
 @CONFIG
 @REQUEST_TIMEOUT
 def shown(**given: object) -> None:
-    print(given["bootstrap_server"], given["http"], given["timeout_ms"])
+    http = given["http"]
+    assert isinstance(http, HttpTarget)
+    print(given["bootstrap_server"], http.address, given["timeout_ms"])
 
 
 def test_a_value_is_from_the_line_else_a_variable_else_the_file(
@@ -80,6 +83,11 @@ def test_a_value_is_from_the_line_else_a_variable_else_the_file(
         ("default.api.timeout.ms", "3600001"),
         ("bootstrap.servers", "a"),
         ("http", "h"),
+        ("http", "ftp://h:1"),
+        ("http", "https://h"),
+        ("http", "off"),
+        ("http.ca", "/nowhere"),
+        ("http.token.file", "/nowhere"),
     ],
 )
 def test_a_wrong_value_of_the_file_is_a_wrong_call(key: str, value: str, tmp_path: Path) -> None:

@@ -97,7 +97,6 @@ def test_listen_on_the_command_line_replaces_the_listeners_of_the_settings(serve
         ("A://h:1,B://h:1", None, "listeners: each listener needs its own port"),
         ("", None, "listeners: give 1 to 16 listeners"),
         (",".join(f"L{n}://h:{n}" for n in range(1, 18)), None, "listeners: give 1 to 16"),
-        ("SSL://h:1", None, "TLS and SASL are not served: use PLAINTEXT"),
         ("A://:0", None, "listeners: A://:0: give a port"),
         ("A://0.0.0.0:1", None, "every address of this machine: add A://HOST:PORT to advertised"),
         ("A://h:1", "B://h:1", "advertised.listeners: no listener B; listeners has A"),

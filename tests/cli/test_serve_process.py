@@ -16,8 +16,9 @@ from tests.support.wire import connect
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_says_that_it_is_ready_serves_and_stops(number: signal.Signals) -> None:
     with Process("--dev", "--http", "127.0.0.1:0") as process:
-        _, http, node_id, data = process.ready()
-        assert node_id == 0
+        ready = process.ready()
+        http, data = ready.http, ready.data_dir
+        assert ready.node_id == 0
         assert b'"ready": true' in urlopen(f"http://{http}/readyz", timeout=60).read()
         metrics = urlopen(f"http://{http}/metrics", timeout=60).read()
         assert b"\ngroupkeeper_members 0.0\n" in metrics

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from groupkeeper.coordinator import facts
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.coordinator.causes import Cause, Who
+from groupkeeper.coordinator.policy import WINDOW
 from groupkeeper.observe import exposition
 from groupkeeper.observe.exposition import TOPIC_COUNTERS, TOPICS, Exposition
 from groupkeeper.observe.fact_counters import COUNTERS
@@ -354,3 +355,35 @@ def test_counting_does_not_import_prometheus_client() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "False"
+
+
+def test_seats_are_counted_with_what_they_cost() -> None:
+    metrics = Metrics()
+    taken = {"reserved_ms": 5_000, "lost_by": "session_expired", "partitions": 4}
+    early = {"reserved_ms": 0, "connection": "closed", "partitions": 2}
+    over = Cause(CauseCode.SEAT_EXPIRED, WHO, evidence={**taken, "reserved_ms": 60_000})
+    for fact in (
+        facts.SeatReserved(*HEAD, WHO, LEFT, b"", 60_000),
+        facts.MemberReplaced(*HEAD, WHO, "old", True, 9_000, evidence=taken),
+        facts.MemberReplaced(*HEAD, WHO, "old", True, 1_000, evidence=early),
+        facts.MemberReplaced(
+            *HEAD, WHO, "old", False, 9_000, evidence={**taken, "partitions": None}
+        ),
+        facts.MemberReplaced(*HEAD, WHO, "static", True, 9_000),
+        facts.MemberRemoved(*HEAD, WHO, over),
+        facts.StandbyActivated(*HEAD, WHO, "old", LEFT, b"", 0),
+        facts.RebalanceDeferred(*HEAD, WHO, JOINED, WINDOW, 5_000),
+    ):
+        metrics.observe(*noted(fact))
+    found = samples(metrics)
+    assert found["groupkeeper_seats_reserved_total"] == 1
+    outcomes = {
+        each: found[f"groupkeeper_seats_ended_total{{outcome={each}}}"]
+        for each in ("taken", "expired", "not_lost")
+    }
+    assert outcomes == {"taken": 2, "expired": 1, "not_lost": 1}
+    assert found["groupkeeper_rebalances_avoided_total{policy=grace}"] == 2
+    assert found["groupkeeper_rebalances_avoided_total{policy=standby}"] == 1
+    deferred = "groupkeeper_rebalances_deferred_total{policy=classic.scale.up.window.ms}"
+    assert found[deferred] == 1
+    assert found["groupkeeper_reserved_partition_seconds_total"] == 4 * 5 + 4 * 60

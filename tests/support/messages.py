@@ -92,7 +92,9 @@ class _Maker:
             case StructOf():
                 return self.struct(kind.cls, depth)
 
-    def integer(self, code: str) -> int:
+    def integer(self, code: str) -> float:
+        if code == "d":
+            return self.rng.randint(-4, 4) / 4
         bits = RANGES[code]
         low = 0 if code == "H" else -(1 << (bits - 1))
         high = low + (1 << bits) - 1

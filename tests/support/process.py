@@ -26,17 +26,20 @@ READY_S = 120.0
 STOP_S = 60.0
 _TAIL_BYTES = 8_000
 _READY = re.compile(
-    r"groupkeeper ready kafka=(\S+):(\d+) http=(\S+)(?: control=(\S+))? node=(\d+) data=(.+)\n"
+    r"groupkeeper ready kafka=(\S+) http=(\S+)(?: control=(\S+))? node=(\d+) data=(.+)\n"
 )
 
 
 class Ready(NamedTuple):
-    """What the ready line says. `http` is `host:port`, or `off`."""
+    """What the ready line says. `http` is `host:port`, or `off`; `kafka` is the first listener, and
+    `listeners` are all by name if there are several.
+    """
 
     kafka: Address
     http: str
     node_id: int
     data_dir: str
+    listeners: Mapping[str, Address]
 
 
 class NotReady(AssertionError):
@@ -59,6 +62,11 @@ def assigned(settings: Mapping[str, str]) -> list[str]:
     return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
 
 
+def _address(text: str) -> Address:
+    host, _, port = text.rpartition(":")
+    return host, int(port)
+
+
 def tail(log: Path) -> str:
     """The end of a log file, for the message of a failed test."""
     return log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace") if log.exists() else ""
@@ -75,9 +83,11 @@ class Process:
         cwd: Path = ROOT,
         environment: Mapping[str, str] | None = None,
         umask: int = -1,
+        listen: str | None = "127.0.0.1:0",
     ) -> None:
         """`program` is what `serve` and its `arguments` are given to; `log` is a file that standard
-        error is appended to, a pipe without one; `environment` replaces ours and this checkout.
+        error is appended to, a pipe without one; `environment` replaces ours and this checkout;
+        `listen` is None if the settings have listeners.
         """
         self._log = log
         self._reading = threading.Lock()
@@ -88,11 +98,12 @@ class Process:
         """Once the process has ended: standard output behind the lines that were read."""
         self.errors = ""
         """Once the process has ended: standard error, if there is no log file."""
+        at = () if listen is None else ("--listen", listen)
         if environment is None:
             environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         with ExitStack() as stack:
             self.popen: subprocess.Popen[bytes] = subprocess.Popen(
-                [*program, "serve", "--listen", "127.0.0.1:0", *arguments],
+                [*program, "serve", *at, *arguments],
                 stdout=subprocess.PIPE,
                 stderr=stack.enter_context(log.open("ab")) if log else subprocess.PIPE,
                 cwd=cwd,
@@ -124,8 +135,13 @@ class Process:
                 self.wait()
             self.kill()
             raise NotReady(f"the server did not become ready: {line}\n{self.tail()}")
-        host, port, http, self.control, node_id, data_dir = found.groups()
-        return Ready((host, int(port)), http, int(node_id), data_dir)
+        kafka, http, self.control, node_id, data_dir = found.groups()
+        listeners = {
+            each.rpartition("://")[0]: _address(each.rpartition("://")[2])
+            for each in kafka.split(",")
+        }
+        first = next(iter(listeners.values()))
+        return Ready(first, http, int(node_id), data_dir, listeners)
 
     def line(self, seconds: float = READY_S) -> str:
         """The next line of standard output, empty at its end. Raises TimeoutError."""

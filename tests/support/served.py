@@ -11,7 +11,7 @@ The verbs of a client are those of real ones; what they return is what a test as
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from groupkeeper.coordinator.group import Group
@@ -22,6 +22,7 @@ from groupkeeper.observe.pages import pages
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.server.server import Server
+from groupkeeper.settings.options import Address, Listen
 from groupkeeper.storage.errors import LockLost
 from groupkeeper.storage.log.log import Log
 from tests.simulation.cluster import ADDRESS, Machine
@@ -37,7 +38,7 @@ from tests.support.requests import (
     list_request,
     sync_request,
 )
-from tests.support.virtual_loop import Pipe, VirtualLoop
+from tests.support.virtual_loop import QUICK_S, Pipe, VirtualLoop
 from tests.support.wire import Exchange, Frames
 
 FAST = ("group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=100")
@@ -51,13 +52,13 @@ Serve = Callable[..., "Served"]
 class Client(asyncio.Protocol):
     """A raw connection: frames out, frames in."""
 
-    def __init__(self, served: "Served") -> None:
+    def __init__(self, served: "Served", address: Address = ADDRESS) -> None:
         self._served = served
         self._cutter = Frames()
         self._exchange = Exchange()
         self.frames: list[bytes] = []
         self.closed = False
-        self.pipe: Pipe = served.loop.dial(ADDRESS, self)
+        self.pipe: Pipe = served.loop.dial(address, self)
 
     def data_received(self, data: bytes) -> None:
         self.frames += self._cutter.feed(data)
@@ -147,14 +148,20 @@ class Served:
     """A server with two topics, `orders` and `payments`, of six partitions each."""
 
     def __init__(
-        self, *assignments: str, seed: int = 0, capacity: int | None = None, start: bool = True
+        self,
+        *assignments: str,
+        seed: int = 0,
+        capacity: int | None = None,
+        start: bool = True,
+        listeners: Sequence[Listen] = (),
     ) -> None:
-        """Without `start` there is a disk only, to put something on before the first start."""
-        self.loop = VirtualLoop(seed)
-        self._latency = Pipe.LATENCY_S
-        Pipe.LATENCY_S = (0.0001, 0.0002)
+        """Without `start` there is a disk only, to put something on before the first start.
+        `listeners`: besides the plain one.
+        """
+        self.loop = VirtualLoop(seed, QUICK_S)
         asyncio.set_event_loop(self.loop)
         self.machine = Machine(self.loop, lambda line: None, *FAST, *assignments)
+        self.machine.listeners += tuple(listeners)
         self.disk = self.machine.disk
         self.disk.capacity = capacity
         if start:
@@ -201,8 +208,8 @@ class Served:
 
     # -- the process ---------------------------------------------------------------------------
 
-    def client(self) -> Client:
-        return Client(self)
+    def client(self, address: Address = ADDRESS) -> Client:
+        return Client(self, address)
 
     def restart(self, crash: Callable[[], None] | None = None, after: float = 0.0) -> None:
         """kill -9, or another crash, and a new process on the same disk some seconds later."""
@@ -282,7 +289,6 @@ class Served:
         check_accounts(self.server)
 
     def close(self) -> None:
-        Pipe.LATENCY_S = self._latency
         asyncio.set_event_loop(self.loop)
         tasks = asyncio.all_tasks(self.loop)
         for task in tasks:

@@ -35,11 +35,19 @@ class Web:
         assert status == 200, body
         return body
 
-    def post(self, *path: str, headers: Any = None, **body: Any) -> tuple[int, dict[str, Any]]:
+    def group(self, name: str, asker: dict[str, Any]) -> dict[str, Any]:
+        """A group, as whoever brings a token sees it: fields of `HttpRequest`."""
+        return json.loads(whole(self.answer(f"groups/{name}", **asker)))  # type: ignore[no-any-return]
+
+    def post(
+        self, *path: str, headers: Any = None, asker: Any = None, **body: Any
+    ) -> tuple[int, dict[str, Any]]:
+        """`asker`: fields of `HttpRequest` that a token brings."""
         where = "/".join(quote(each, safe="") for each in path)
         data = json.dumps(body).encode()
         headers = {"content-type": "application/json", "host": "localhost:9644"} | (headers or {})
-        answer = self.answer(where, "", "POST", headers=headers, body=data, remote="10.0.0.7")
+        sent = {"headers": headers, "body": data, "remote": "10.0.0.7"} | (asker or {})
+        answer = self.answer(where, "", "POST", **sent)
         return self._checked(where, "POST", answer)
 
     def error(self, *path: str, **query: Any) -> tuple[int, str]:

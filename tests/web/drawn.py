@@ -11,7 +11,7 @@ import pytest
 from groupkeeper.web.page_files import FOLDER
 
 NEEDS_NODE = pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
-_DOCUMENT = """
+DOCUMENT = """
 class Element {
   constructor(tag) { Object.assign(this, { tag, attributes: {}, children: [] }); }
   setAttribute(name, value) { this.attributes[name] = String(value); }
@@ -41,7 +41,7 @@ def drawn(module: str, expression: str, **given: Any) -> Any:
     names; an element is a dictionary of its tag, attributes and children.
     """
     code = [
-        _DOCUMENT,
+        DOCUMENT,
         f"const module = await import({json.dumps((FOLDER / module).as_uri())});",
         f"const {{ {', '.join(given)} }} = {json.dumps(given)};",
         f"with_module(module);\nfunction with_module({{ {_exports(module)} }}) {{",

@@ -8,7 +8,7 @@ import pytest
 from groupkeeper.web.schemas import MEMBERS_MOST
 from tests.groups.test_lag import produce
 from tests.support.requests import commit_request, join_request
-from tests.support.served import Served, settle
+from tests.support.served import Lines, Served, settle
 from tests.support.stored_events import stored
 from tests.support.web import Web
 
@@ -46,6 +46,46 @@ def test_changes_are_switched_off_by_default(serve: Callable[..., Served]) -> No
     assert web.post(*DELETE, dry_run=True)[0] == 403
     assert web.found("groups", "g")["writes_enabled"] is False
     assert served.members("g") == 1
+
+
+def test_the_role_of_a_token_decides_whatever_the_setting_says(
+    serve: Callable[..., Served], lines: Lines
+) -> None:
+    reader: dict[str, Any] = {"principal": "Token:board", "may_write": False}
+    writer: dict[str, Any] = {"principal": "Token:ops", "may_write": True}
+    for setting in ("http.api.write=true", "http.api.write=false"):
+        served = serve(setting, "offsets.topic.num.partitions=1")
+        web = Web(served)
+        member_id, _ = settle(served.client(), "g")
+        named = {"members": [{"member_id": member_id}]}
+        status, found = web.post(*REMOVE, asker=reader, **named)
+        told = "Token:board has the role read: send a token with the role write"
+        assert (status, found["error"]) == (403, told)
+        assert web.post(*DELETE, asker=reader, dry_run=True)[0] == 403
+        assert served.server.metrics.denied == {("HTTP", "GROUP"): 2}
+        assert web.group("g", reader)["writes_enabled"] is False
+        assert web.group("g", writer)["writes_enabled"] is True
+        assert served.members("g") == 1
+        assert web.post(*REMOVE, asker=writer, **named)[0] == 200
+        assert served.members("g") == 0
+    denied = [each for each in lines() if each["event"] == "denied"]
+    assert len(denied) == 2, "one a second for each address"
+    assert (denied[0]["principal"], denied[0]["client"], denied[0]["api"]) == (
+        "Token:board",
+        "/10.0.0.7",
+        "HTTP",
+    )
+
+
+def test_the_name_of_a_token_is_in_the_event_of_a_removal(served: Served, web: Web) -> None:
+    member_id, _ = settle(served.client(), "g")
+    ops = {"principal": "Token:ops", "may_write": True}
+    web.post(*REMOVE, asker=ops, members=[{"member_id": member_id}])
+    [event] = [each for each in stored(served) if each.type == "member_removed"]
+    assert event.fields["cause"]["who"]["principal"] == "Token:ops"
+    served.advance(1)
+    texts = [each["text"] for each in web.found("groups", "g", "why")["entries"] if "text" in each]
+    assert any("logged in as Token:ops" in each for each in texts), texts
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,8 @@ from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.web.page_files import FOLDER, INDEX, TYPES, PageFiles
 from tests.support.process import Process, Ready
 from tests.support.web import Web
+from tests.web.drawn import DOCUMENT, NEEDS_NODE, drawn, found
+from tests.web.drawn import text_of as words_of
 
 MOST_BYTES = 150 * 1024
 FILES = sorted(each.name for each in FOLDER.iterdir())
@@ -144,6 +147,90 @@ def test_modules_have_no_errors_of_syntax() -> None:
             command, input=text_of(name), capture_output=True, text=True, check=False
         )
         assert ran.returncode == 0, ran.stderr
+
+
+@NEEDS_NODE
+def test_a_stream_is_read_in_whatever_pieces_it_comes() -> None:
+    code = """(async () => {
+      const text = [
+        ": events follow", "", "id: 1.1", 'data: {"a": "é"}', "",
+        "event: gap", "data: 0", "", "data: 2", "", "data: 3",
+      ].join("\\n");
+      const bytes = new TextEncoder().encode(text);
+      for (const size of [1, 7, 1000]) {
+        const body = new ReadableStream({ start(to) {
+          for (let at = 0; at < bytes.length; at += size) to.enqueue(bytes.slice(at, at + size));
+          to.close();
+        } });
+        const found = [];
+        for await (const each of messages(body)) found.push(each);
+        console.log(JSON.stringify(found));
+      }
+    })()"""
+    assert printed("server.js", code) == [['{"a": "é"}', "2"]] * 3
+
+
+@NEEDS_NODE
+def test_a_token_is_in_headers_and_in_this_tab_alone() -> None:
+    code = """(() => {
+      const kept = {};
+      globalThis.sessionStorage = {
+        setItem: (name, text) => { kept[name] = text; },
+        removeItem: (name) => { delete kept[name]; },
+      };
+      const told = [];
+      token.addEventListener("wanted", () => told.push("wanted"));
+      token.addEventListener("given", () => told.push("given"));
+      console.log(JSON.stringify([token.isHeld, token.headers]));
+      token.saw(200); token.saw(401); token.saw(401);
+      token.give("gk_x");
+      console.log(JSON.stringify([token.isHeld, token.headers, kept, told]));
+      token.give(null);
+      console.log(JSON.stringify([token.isHeld, token.headers, kept]));
+    })()"""
+    assert printed("token.js", code) == [
+        [False, {}],
+        [
+            True,
+            {"Authorization": "Bearer gk_x"},
+            {"groupkeeper.token": "gk_x"},
+            ["wanted", "given"],
+        ],
+        [False, {}, {}],
+    ]
+
+
+@NEEDS_NODE
+def test_a_token_is_entered_as_a_password_and_sent_by_no_form() -> None:
+    form = drawn("token.js", "tokenForm()")
+    [field] = found(form, "input")
+    assert (field["attributes"]["type"], field["attributes"]["autocomplete"]) == ("password", "off")
+    assert "name" not in field["attributes"] and "action" not in form["attributes"]
+    assert "asks for a token" in words_of(form)
+
+
+def test_every_request_of_the_page_brings_the_token() -> None:
+    for name in MODULES:
+        calls = re.findall(r"\bfetch\(.*", text_of(name))
+        assert all("token.headers" in each for each in calls), name
+        assert "EventSource(" not in text_of(name)
+
+
+def printed(module: str, code: str) -> list[Any]:
+    """The lines that code prints which sees the exports of a module, as JSON."""
+    where = json.dumps((FOLDER / module).as_uri())
+    script = f"""{DOCUMENT}
+    const {{ {EXPORTS[module]} }} = await import({where});
+    {code};"""
+    command = ["node", "--input-type=module", "-"]
+    ran = subprocess.run(
+        command, input=script, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ran.returncode == 0, ran.stderr
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+EXPORTS = {"server.js": "messages", "token.js": "token"}
 
 
 _FIELD = re.compile(r"(?:\.|[{,] |\b)([a-z]+(?:_[a-z]+)+)\b")

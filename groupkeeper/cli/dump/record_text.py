@@ -42,11 +42,16 @@ _EMBEDDED: dict[str, Callable[[bytes], object]] = {
 }
 
 
+USER_KEYS = b"access:user:"
+"""What the keys of records of the catalog begin with whose values nobody may see."""
+
 RecordText = Callable[[Record], str]
 
 
 def plain(record: Record) -> str:
-    """Format a record of any topic: key and value as text."""
+    """Format a record of any topic: key and value as text, but for the keys of users."""
+    if record.value is not None and (record.key or b"").startswith(USER_KEYS):
+        return f"key: {_text(record.key)} payload: {_dump({'hidden': 'keys of a user'})}"
     return f"key: {_text(record.key)} payload: {_text(record.value)}"
 
 

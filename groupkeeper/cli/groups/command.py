@@ -9,12 +9,13 @@ PLACES = {
     "describe": "groups.describe",
     "delete": "groups.delete",
     "remove-members": "groups.remove_members",
+    "policy": "groups.policy",
 }
 
 
 @click.group(cls=lazy_group(PLACES), no_args_is_help=True)
 def groups() -> None:
-    """List, describe and delete consumer groups, and remove members.
+    """List, describe, configure and delete consumer groups.
 
     Works against any Kafka cluster, with the options, columns and refusals of
     kafka-consumer-groups, whose actions are commands here: `--describe --group g` is
@@ -28,6 +29,9 @@ def groups() -> None:
     \b
     Remove a static member whose machine is gone:
       groupkeeper groups remove-members --group billing --instance-id 'pod-9*' --execute
+    \b
+    Keep the partitions of lost members for a minute:
+      groupkeeper groups policy --group billing --set classic.scheduled.rebalance.max.delay.ms=60000
 
     Remarks go to standard error.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CONSUMER_PROTOCOLS = ("", "consumer")
 """Protocol types of groups with consumer offsets; empty for groups that never had members."""
-CHANGING: Final = ("delete", "remove-members")
+CHANGING: Final = ("delete", "policy", "remove-members")
 """Commands that take groups from the command line only, never from the variable."""
 NAMED: Final = 20
 """Maximum number of unserved partitions to list."""

@@ -7,7 +7,8 @@ import click
 
 from groupkeeper.cli.app import CommandRefused
 from groupkeeper.cli.cluster import Cluster, cluster_options
-from groupkeeper.cli.options import GROUP, address_option
+from groupkeeper.cli.http_port import HttpTarget, http_options
+from groupkeeper.cli.options import GROUP
 from groupkeeper.cli.why.now import (
     EVENTS_ENABLED,
     LiveViews,
@@ -23,7 +24,6 @@ from groupkeeper.cli.why.show import Printer, remark
 from groupkeeper.cli.why.times import since_option
 from groupkeeper.history.returns import find_returns
 from groupkeeper.protocol.group_events import TOPIC
-from groupkeeper.settings.options import Address
 from groupkeeper.why.entries import last_rounds
 from groupkeeper.why.texts import time_text
 
@@ -56,8 +56,7 @@ IDLE_WAIT_MS: Final = 2_000
     help="From a time on, in UTC: 3h, 45m, 2d, 03:00, 2026-11-22T03:00.",
 )
 @click.option("--watch", is_flag=True, help="Keep running: print each rebalance when it ends.")
-@address_option(
-    "http",
+@http_options(
     None,
     "HTTP port for the current state.  [default: port 9644 of the coordinator's host]",
     off=True,
@@ -68,7 +67,7 @@ def why(
     last: int | None,
     since: int | None,
     watch: bool,
-    http: Address | str | None,
+    http: HttpTarget | None,
     cluster: Cluster,
 ) -> int:
     """Show why GROUP rebalanced: the trigger of each rebalance, the client, and what to change.
@@ -96,7 +95,7 @@ class _Report:
     """One call of the command."""
 
     def __init__(
-        self, client: "Client", group: str, cluster: Cluster, http: Address | str | None
+        self, client: "Client", group: str, cluster: Cluster, http: HttpTarget | None
     ) -> None:
         self._client = client
         self._group = group
@@ -172,14 +171,13 @@ class _Report:
 
     async def _tell_now(self) -> None:
         """Print the live state from the HTTP port, or else the state from DescribeGroups."""
-        if self._http != "off":
-            given = None if isinstance(self._http, str) else self._http
+        if self._http is not None:
             try:
-                self._views = await find_views(self._client, self._group, given)
+                self._views = await find_views(self._client, self._group, self._http)
                 view = await self._views.view()
             except NoLiveView as problem:
                 self._views = None
-                remark(f"{problem}: missing members are not shown; set the port with --http")
+                remark(f"{problem}: missing members are not shown; {problem.advice}")
             else:
                 if view is not None:
                     self._printer.live(view)

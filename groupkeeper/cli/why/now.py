@@ -6,9 +6,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from groupkeeper.cli.http_port import PROBLEMS, ask_json
+from groupkeeper.cli.http_port import PROBLEMS, HttpTarget, NoAccess, ask_json, hint
 from groupkeeper.history.rounds import SessionLimits
-from groupkeeper.settings.options import Address, format_address
 from groupkeeper.why.texts import count, person, some_of
 
 if TYPE_CHECKING:
@@ -28,26 +27,33 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 class NoLiveView(Exception):
     """The HTTP port did not return the live state. The text gives the reason."""
 
+    def __init__(self, why: str, advice: str = "set the port with --http") -> None:
+        super().__init__(why)
+        self.advice = advice
+
 
 class LiveViews:
     """Queries the HTTP port of the group's coordinator."""
 
-    def __init__(self, group: str, address: Address, cluster_id: str | None) -> None:
+    def __init__(self, group: str, port: HttpTarget, cluster_id: str | None) -> None:
         self._group = group
-        self._address = address
+        self._port = port
         self._cluster_id = cluster_id
 
     async def view(self) -> dict[str, Any] | None:
         """Return the current state of the group; None if it does not exist. Raises NoLiveView."""
-        where = format_address(self._address)
+        where = self._port.where
         path = f"/api/v1/groups/{quote(self._group, safe='')}"
         try:
             status, found = await asyncio.to_thread(
-                ask_json, self._address, path, TIMEOUT_S, MOST_BYTES
+                ask_json, self._port, path, TIMEOUT_S, MOST_BYTES
             )
+        except NoAccess as refused:
+            raise NoLiveView(str(refused), refused.advice) from None
         except PROBLEMS as problem:
             raise NoLiveView(
-                f"no HTTP port of Groupkeeper answers at {where} ({problem})"
+                f"no HTTP port of Groupkeeper answers at {where} ({problem})",
+                f"set the port with --http{hint(self._port, problem)}",
             ) from None
         if found.get("cluster") != self._cluster_id:
             raise NoLiveView(f"the HTTP port at {where} belongs to another cluster")
@@ -59,18 +65,18 @@ class LiveViews:
         return live
 
 
-async def find_views(client: "Client", group: str, given: Address | None) -> LiveViews:
-    """Query the given address, or the default port of the group's coordinator."""
+async def find_views(client: "Client", group: str, port: HttpTarget) -> LiveViews:
+    """Query the given port, or the default port of the group's coordinator."""
     from groupkeeper.client.coordinators import find_coordinators
     from groupkeeper.protocol.messages.metadata import MetadataRequest
 
     about = await client.call(MetadataRequest(topics=[]))
-    if given is None:
+    if port.address is None:
         nodes = await find_coordinators(client, [group])
         node = nodes.get(group)
         host = "127.0.0.1" if node is None else client.address_of(node).rpartition(":")[0]
-        given = host.strip("[]"), HTTP_PORT
-    return LiveViews(group, given, about.cluster_id)
+        port = port.guessed((host.strip("[]"), HTTP_PORT))
+    return LiveViews(group, port, about.cluster_id)
 
 
 # -- what any cluster tells ------------------------------------------------------------------------

@@ -6,11 +6,14 @@ import { GroupView } from "./group.js";
 import { GroupsView } from "./groups.js";
 import { textures } from "./lanes.js";
 import { link } from "./server.js";
+import { openWithToken, token, tokenForm } from "./token.js";
 
 const GROUP = "/groups/";
 const content = document.getElementById("content");
 const live = document.getElementById("live");
 const trouble = document.getElementById("trouble");
+const access = document.getElementById("access");
+const forget = document.getElementById("forget");
 
 let view = null;
 let listAddress = "#/";
@@ -63,6 +66,24 @@ function sayTrouble() {
   );
 }
 
+/** Ask for a token if the server does; offer to forget the one there is. */
+function sayToken() {
+  access.replaceChildren(...(token.isWanted ? [tokenForm()] : []));
+  forget.hidden = !token.isHeld;
+}
+
+document.addEventListener("click", (event) => {
+  const href = event.target.closest("a[href]")?.getAttribute("href");
+  if (!token.isHeld || !href || href.startsWith("#")) return;
+  event.preventDefault();
+  openWithToken(href).catch(() => link.lost());
+});
+token.addEventListener("wanted", sayToken);
+token.addEventListener("given", () => {
+  sayToken();
+  route();
+});
+forget.addEventListener("click", () => token.give(null));
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (document.querySelector("dialog[open]")) return; // Escape closes it
@@ -81,5 +102,6 @@ addEventListener("hashchange", route);
 document.body.append(textures());
 link.addEventListener("change", sayTrouble);
 link.addEventListener("back", sayTrouble);
+sayToken();
 setInterval(() => link.isLost && sayTrouble(), 1_000);
 route();

@@ -11,6 +11,8 @@ const TIMERS = {
   sync: () => "the sync phase ends; members that have not sent SyncGroup are removed",
   session: (who) => `the session of ${who} expires; it is removed unless it sends a request`,
   new_member: (who) => `the time for the new member ${who} to rejoin ends`,
+  window: () => "newcomers without partitions get some, in a rebalance",
+  seats: () => "the places of lost members are given up, and the group rebalances",
   pending_member: (who) => `the member id ${who} is dropped unless its client joins`,
 };
 

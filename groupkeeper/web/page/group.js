@@ -148,8 +148,8 @@ function membersTable(members) {
 }
 
 function memberRow(member) {
-  const heard = member.last_heard_ms === null ? "not since the load" : `${ago(member.last_heard_ms)} ago`;
-  const kind = member.instance_id === null ? "dynamic" : "static";
+  const heard = member.reserved_ms !== null ? `lost, reserved for ${span(member.reserved_ms)}` : member.last_heard_ms === null ? "not since the load" : `${ago(member.last_heard_ms)} ago`;
+  const kind = `${member.instance_id === null ? "dynamic" : "static"}${member.standby ? ", stands by" : ""}`;
   return [
     member.member_id,
     [h("bdi", { title: member.member_id }, nameOf(member)), " ", h("span", { class: "quiet" }, kind)],

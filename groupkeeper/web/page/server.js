@@ -1,6 +1,8 @@
 // Sends requests to the server: failed ones are retried with increasing pauses, and none are sent
 // while the page is hidden.
 
+import { token } from "./token.js";
+
 const API = "api/v1/";
 const ANSWER_MS = 10_000;
 const LONGEST_PAUSE_MS = 30_000;
@@ -41,18 +43,19 @@ function address(segments) {
   return href;
 }
 
-async function answerOf(path, options = {}) {
+async function answerOf(path, { headers = {}, ...options } = {}) {
   let answer;
   let body;
   try {
     const signal = AbortSignal.timeout(ANSWER_MS);
-    answer = await fetch(path, { signal, cache: "no-store", ...options });
+    answer = await fetch(path, { signal, cache: "no-store", headers: { ...headers, ...token.headers }, ...options });
     body = await answer.text();
   } catch (error) {
     link.lost();
     throw new Gone(error.message);
   }
   link.found();
+  token.saw(answer.status);
   if (answer.ok) return JSON.parse(body);
   let text = body.trim();
   try {
@@ -99,7 +102,7 @@ class Link extends EventTarget {
     this.nextAt = null;
     this.dispatchEvent(new Event("change"));
     try {
-      await fetch("healthz", { signal: AbortSignal.timeout(ANSWER_MS), cache: "no-store" });
+      await fetch("healthz", { signal: AbortSignal.timeout(ANSWER_MS), cache: "no-store", headers: token.headers });
       this.found();
     } catch {
       this.#plan();
@@ -186,16 +189,33 @@ export class Watch {
   }
 }
 
-/** Receives server-sent events of one group, or of all, while the page is visible. */
+/** Yield the data of a stream of server-sent events, but of those that have a type. */
+export async function* messages(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const blocks = (rest + value).split("\n\n");
+    rest = blocks.pop();
+    for (const lines of blocks.map((each) => each.split("\n"))) {
+      const data = lines.filter((each) => each.startsWith("data: ")).map((each) => each.slice(6));
+      if (data.length > 0 && !lines.some((each) => each.startsWith("event: "))) yield data.join("\n");
+    }
+  }
+}
+
+/** Receives server-sent events of one group, or of all, while the page is visible. EventSource cannot send a token. */
 export class Follow {
   #group;
   #take;
   #changed;
-  #source = null;
+  #ending = null; // of the current request
   #timer = null;
   #failures = 0;
   #isStopped = false;
   #check = () => this.#open();
+  isOpen = false;
 
   /** `take` receives each event; `changed` is called when the stream opens or closes. */
   constructor(group, take, changed) {
@@ -207,10 +227,6 @@ export class Follow {
     this.#open();
   }
 
-  get isOpen() {
-    return this.#source?.readyState === EventSource.OPEN;
-  }
-
   stop() {
     this.#isStopped = true;
     this.#close();
@@ -220,26 +236,40 @@ export class Follow {
 
   #close() {
     clearTimeout(this.#timer);
-    this.#source?.close();
-    this.#source = null;
+    this.#ending?.abort();
+    this.#ending = null;
+    this.isOpen = false;
   }
 
-  #open() {
+  #tell(data) {
+    try {
+      this.#take(JSON.parse(data));
+    } catch (error) {
+      console.error(error); // the stream goes on
+    }
+  }
+
+  async #open() {
     this.#close();
     if (this.#isStopped || document.hidden || link.isLost) return;
     const query = this.#group === null ? "" : `?${new URLSearchParams({ group: this.#group })}`;
-    const source = new EventSource(`${API}follow${query}`);
-    this.#source = source;
-    source.addEventListener("open", () => {
+    const ending = new AbortController();
+    this.#ending = ending;
+    try {
+      const answer = await fetch(`${API}follow${query}`, { signal: ending.signal, cache: "no-store", headers: token.headers });
+      token.saw(answer.status);
+      if (!answer.ok) throw new Refused(answer.status, "no stream");
+      this.isOpen = true;
       this.#failures = 0;
       this.#changed();
-    });
-    source.addEventListener("message", (message) => this.#take(JSON.parse(message.data)));
-    source.addEventListener("error", () => {
-      this.#close();
-      this.#failures += 1;
-      this.#timer = setTimeout(this.#check, pauseMs(this.#failures + 1));
-      this.#changed();
-    });
+      for await (const data of messages(answer.body)) this.#tell(data);
+    } catch {
+      // refused, ended here, or the connection broke
+    }
+    if (this.#ending !== ending) return; // closed here, or replaced
+    this.#close();
+    this.#failures += 1;
+    this.#timer = setTimeout(this.#check, pauseMs(this.#failures + 1));
+    this.#changed();
   }
 }

@@ -1,0 +1,1 @@
+"""`groupkeeper tokens`: the bearer tokens of the HTTP port."""

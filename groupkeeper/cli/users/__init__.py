@@ -1,0 +1,1 @@
+"""`groupkeeper users`: the users that log in with SCRAM."""
