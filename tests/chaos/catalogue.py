@@ -8,7 +8,9 @@ from tests.chaos.attacks import (
     floods,
     fuzz_cut,
     group_requests,
+    handshakes,
     hostile,
+    login_floods,
     process,
     sizes,
     slow_disk,
@@ -21,6 +23,8 @@ from tests.chaos.target import Attack
 _MODULES = (
     hostile,
     connections,
+    handshakes,
+    login_floods,
     group_requests,
     topic_requests,
     exhaustion,

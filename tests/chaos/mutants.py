@@ -1,6 +1,6 @@
 """Servers without what holds an attack off: the attack has to notice each, for the right reason.
 
-    python -m tests.chaos mutants                      all of them, five minutes
+    python -m tests.chaos mutants                      all of them, six minutes
     python -m tests.chaos mutants hung-cleaner         those of an attack
 
 A mutant is one change in a copy of the product. Exit code 1: a verdict was good, or bad for another
@@ -95,6 +95,14 @@ MUTANTS = (
         "REMOVED_AT_ONCE: Final = 50\n",
         "REMOVED_AT_ONCE: Final = 50_000\n",
         "stall",
+    ),
+    _undefended(
+        "half-open-tls",
+        "handshakes without an end",
+        "groupkeeper/connections/handshakes.py",
+        "TIMEOUT_S: Final = 10.0\n",
+        "TIMEOUT_S: Final = 600.0\n",
+        "are open after",
     ),
 )
 

@@ -5,6 +5,7 @@ Linux only. Nothing is taken from the server but its ready line, its log and its
 
 import contextlib
 import os
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +13,11 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+from tests.chaos import secure
 from tests.chaos.preload import Slow, build, slowed
 from tests.support import process
 from tests.support.process import PROGRAM, ROOT, NotReady, Process, assigned
+from tests.support.wire import Address
 
 STOP_SECONDS = 15
 SETTINGS = {
@@ -54,6 +57,8 @@ class Needs:
     """
     checkout: Path = ROOT
     """Whose code runs."""
+    secure: bool = False
+    """There are ports with TLS and logins beside the plain one."""
 
 
 class Server(process.Server):
@@ -62,6 +67,15 @@ class Server(process.Server):
     def __init__(self, folder: Path, needs: Needs) -> None:
         super().__init__(folder, {**SETTINGS, **needs.settings}, needs.checkout)
         self._needs = needs
+        self.ports: Mapping[str, Address] = {}
+        """Of all listeners, if there are several."""
+        self._silent: socket.socket | None = None
+        """Takes connections and never answers: see `secure.SILENT`."""
+        if needs.secure:
+            self._silent = socket.create_server(("127.0.0.1", 0))
+            where = f"127.0.0.1:{self._silent.getsockname()[1]}"
+            own = {key: each.replace(secure.SILENT, where) for key, each in needs.settings.items()}
+            self.settings = {**SETTINGS, **secure.settings(folder), **own}
         self.exit_code: int | None = None
         """Of a process that ended before it was ready."""
 
@@ -69,11 +83,14 @@ class Server(process.Server):
         """Start and wait for the ready line. Raises ServerError."""
         self.log.unlink(missing_ok=True)
         try:
-            super().start()
+            self.launch()
+            assert self.process is not None
+            ready = self.process.ready()
         except NotReady as error:
             assert self.process is not None
             self.exit_code = self.process.popen.returncode
             raise ServerError(f"the server did not become ready:\n{self.tail()}") from error
+        self.kafka, self.http, self.ports = ready.kafka, ready.http, ready.listeners
 
     def launch(self) -> None:
         """Start, and do not wait."""
@@ -83,6 +100,7 @@ class Server(process.Server):
         self.process = Process(
             *("--http", "127.0.0.1:0", "--data-dir", self.data_dir.name),
             *("--node-id", str(needs.node_id), *assigned(self.settings)),
+            listen=None if needs.secure else "127.0.0.1:0",
             program=_limited(needs.descriptors),
             log=None if needs.log_unread else self.log,
             cwd=self.data_dir.parent,
@@ -93,6 +111,11 @@ class Server(process.Server):
     def pid(self) -> int:
         assert self.process is not None
         return self.process.pid
+
+    def kill(self) -> None:
+        super().kill()
+        if self._silent is not None:
+            self._silent.close()
 
     # -- seen from outside -----------------------------------------------------------------------
 

@@ -34,6 +34,13 @@ class Target:
     """How long the one attack takes whose length is a matter of choice."""
     checkout: Path = ROOT
     """Whose code runs, also in servers that an attack starts."""
+    ports: Mapping[str, Address] = field(default_factory=dict)
+    """Of all listeners by name, if the attack wants several."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the server's log is, and what it has been given."""
+        return self.data_dir.parent
 
 
 Steps = Generator[None, None, str]
@@ -77,6 +84,8 @@ class Attack:
     """Size of the disk that the data directory is on, which is mounted for it; 0 for any."""
     slow_disk: Sequence[Slow] = ()
     """File calls that it makes slow, as in `Needs` of server.py. Needs a C compiler."""
+    secure: bool = False
+    """The server has ports with TLS and logins beside the plain one: see secure.py."""
 
 
 def check(ok: bool, words: str) -> None:

@@ -96,6 +96,7 @@ def trial(
         attack.log_unread,
         checkout=checkout,
         slow_disk=attack.slow_disk,
+        secure=attack.secure,
     )
     server = Server(folder, needs)
     if attack.disk_mib and not mounted(server.data_dir, attack.disk_mib):
@@ -181,7 +182,8 @@ class _Trial:
         server, figures = self._server, self._figures
         host, _, port = server.http.rpartition(":")
         http = (host, int(port))
-        target = Target(server.kafka, http, server.pid, server.data_dir, fuzz_seconds, checkout)
+        where = server.kafka, http, server.pid, server.data_dir
+        target = Target(*where, fuzz_seconds, checkout, server.ports)
         watch = _Watch(server)
         try:
             self._play(target)

@@ -40,6 +40,10 @@ class Worker:
         self.changed = changed
         self.records: list[tuple[str, int, int, str]] = []
         self.assigned: set[Partition] | None = None
+        self.owned: set[Partition] = set()
+        """Like `assigned`, but for what a cooperative client keeps in a rebalance."""
+        self.turns: list[tuple[int, frozenset[Partition]]] = []
+        """What it owned from when on, in Unix milliseconds."""
         self.assignments = 0
         self.revocations = 0
         self.failed: str | None = None
@@ -88,6 +92,7 @@ class Worker:
     def kill(self) -> None:
         """kill -9: the process ends without leaving its group."""
         self.process.kill()
+        self._own(set())
         self.process.wait()
 
     def stop(self) -> None:
@@ -118,12 +123,19 @@ class Worker:
                 self.records += [tuple(record) for record in records]
             case {"event": "assigned", "partitions": partitions}:
                 self.assigned = {(topic, number) for topic, number in partitions}
+                self._own(self.assigned)
                 self.assignments += 1
             case {"event": "revoked"}:
                 self.assigned = None
+                given_up = {(topic, number) for topic, number in told.get("partitions", ())}
+                self._own(self.owned - given_up if given_up else set())
                 self.revocations += 1
             case {"event": "failed", "error": error}:
                 self.failed = error
+
+    def _own(self, partitions: set[Partition]) -> None:
+        self.owned = partitions
+        self.turns.append((time.time_ns() // 1_000_000, frozenset(partitions)))
 
     def __repr__(self) -> str:
         state = "ended" if self.ended else f"failed {self.failed}" if self.failed else "alive"

@@ -32,12 +32,25 @@ class Workers:
         self.folder = folder
         self.changed = threading.Condition()
         self.all: list[Worker] = []
+        self._ready: list[Worker] = []
+
+    def prepare(self, library: Library, number: int) -> None:
+        """Start processes for those that `start` will be asked for next, which then wait for
+        nothing but their clients.
+        """
+        self._ready += [self._launch(library) for _ in range(number)]
 
     def start(self, library: Library) -> Worker:
-        worker = Worker(library, self.server.bootstrap, self.changed)
+        return self._ready.pop(0) if self._ready else self._launch(library)
+
+    def _launch(self, library: Library) -> Worker:
+        worker = self._worker(library)
         worker.start(self.folder / f"{len(self.all)}-{library.name}.log")
         self.all.append(worker)
         return worker
+
+    def _worker(self, library: Library) -> Worker:
+        return Worker(library, self.server.bootstrap, self.changed)
 
     def end(self) -> None:
         for worker in self.all:
@@ -76,7 +89,7 @@ class Group:
             topics=[self.topic],
             group=self.name,
             session_ms=session_ms,
-            heartbeat_ms=HEARTBEAT_MS,
+            heartbeat_ms=(more or {}).get("heartbeat.interval.ms", HEARTBEAT_MS),
             instance_id=instance_id,
             auto_commit=auto_commit,
             more=more,
@@ -102,7 +115,7 @@ class Group:
     def _shared_by(self, members: tuple[Worker, ...]) -> bool:
         owned = [member.assigned or set() for member in members]
         sizes = [len(one) for one in owned]
-        once = sum(sizes) == PARTITIONS and set().union(*owned) == self.partitions
+        once = sum(sizes) == len(self.partitions) and set().union(*owned) == self.partitions
         return once and max(sizes) - min(sizes) <= 1
 
     def settled(self, number: int, **how: Any) -> list[Worker]:
@@ -126,7 +139,7 @@ class Group:
         """Produce that many records into every partition; answers where they are."""
         records = [
             (number, f"value {next(self._values)}", None)
-            for number in range(PARTITIONS)
+            for _, number in sorted(self.partitions)
             for _ in range(per_partition)
         ]
         offsets = self.observer.ask("produce", topic=self.topic, records=records)

@@ -3,6 +3,10 @@
 python -m tests.fuzz [SECONDS [SEED [OPERATION,OPERATION...]]]
 
 With 0 seconds it is one epoch. A finding is printed with the command that shows it again.
+
+python -m tests.fuzz logins [INPUTS [SEED]]
+
+is a run of its own, of logins and TLS handshakes: tests/access/fuzz.py.
 """
 
 import gc
@@ -120,6 +124,10 @@ def report(seed: int, operation: int, found: Exception) -> None:
 
 def main(arguments: list[str]) -> int:
     """0 when every promise held."""
+    if arguments[:1] == ["logins"]:
+        from tests.access import fuzz  # needs the extras of security
+
+        return fuzz.main(arguments[1:])
     warnings.filterwarnings("ignore", "coroutine .* was never awaited")  # of processes killed
     seconds = float(arguments[0]) if arguments else 60.0
     seed = int(arguments[1]) if len(arguments) > 1 else random.randrange(1_000_000) * 1_000

@@ -48,11 +48,11 @@ def test_a_bug_is_found_and_shown_with_few_operations(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(ListOffsetsHandler, "handle", fail)
     size = Size(1, 120)
-    name, text, operation = outcome(10, size)
+    name, text, operation = outcome(1, size)
     assert name.startswith("Finding: logged: request failed KeyError")
     assert "planted" in text
     numbers = list(range(operation + 1))
-    assert len(shrink(lambda kept: outcome(10, size, kept)[0] == name, numbers, 300)) == 1
+    assert len(shrink(lambda kept: outcome(1, size, kept)[0] == name, numbers, 300)) == 1
 
 
 def test_what_is_not_needed_is_left_out() -> None:

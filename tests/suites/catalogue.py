@@ -10,11 +10,13 @@ from tests.suites.kafka_moves import KafkaMoves
 from tests.suites.kafka_python import KafkaPython
 from tests.suites.kafka_tools import KafkaTools
 from tests.suites.kafkajs import KafkaJs, Platformatic
+from tests.suites.policies import Policies
 from tests.suites.prometheus import Prometheus
 from tests.suites.ranges import Ranges
 from tests.suites.report import Report
 from tests.suites.s3 import S3
 from tests.suites.sarama import Sarama
+from tests.suites.secure import Secure
 from tests.suites.spark_cluster import SparkCluster
 from tests.suites.spark_kafka import SparkKafka
 from tests.suites.spark_tables import SparkTables
@@ -42,5 +44,7 @@ SUITES: dict[str, Suite] = {
         Ranges(),
         S3(),
         SparkKafka(),
+        Policies(),
+        Secure(),
     )
 }

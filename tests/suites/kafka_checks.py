@@ -10,6 +10,7 @@ from dataclasses import dataclass
 GROUPS = "kafka-consumer-groups"
 # The main classes behind the scripts of Kafka's distribution.
 CLASSES = {
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
     "kafka-configs": "kafka.admin.ConfigCommand",
     GROUPS: "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",

@@ -14,6 +14,7 @@ from tests.suites.checks import UnmetError, checked, wait_for
 from tests.suites.compacted_log import Dump, segments, wrong_index
 from tests.suites.kafka_checks import CLASSES, Check, Checks
 from tests.suites.process import Lines
+from tests.suites.secure_tools import secure_tools
 from tests.suites.suite import Outcome, Result, Results, Suite, Target
 from tests.suites.verifiable import Member
 
@@ -47,7 +48,7 @@ class KafkaTools(Suite):
     about = "Apache Kafka's command line tools: groups, topics, verifiable consumers, log dumps"
     needs = ("java", "mvn")
     versions: ClassVar = {"org.apache.kafka:kafka-tools": versions.KAFKA}
-    limit_s = 400.0
+    limit_s = 700.0
 
     def prepare(self, folder: Path) -> None:
         java(folder.parent)
@@ -64,6 +65,7 @@ class KafkaTools(Suite):
         if target.data_dir is not None:
             yield tools.check(tools.checks.log(), _logs(target.data_dir))
             yield from _compacted(tools, folder)
+            yield from secure_tools(java(folder.parent), folder)
 
 
 class Tools:

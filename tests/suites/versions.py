@@ -2,6 +2,7 @@
 
 FRANZ_GO = "v1.22.2"
 SARAMA = "v1.61.1"
+XDG_SCRAM = "v1.4.0"  # what sarama's users log in with by SCRAM
 PYSPARK = "4.3.0"  # as in requirements/dev.txt
 KAFKAJS = "2.2.4"  # as in js/package-lock.json
 PLATFORMATIC = "1.35.0"  # the same; the last one for Node 20

@@ -18,6 +18,8 @@ class Cable:
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address: Address = self._listener.getsockname()
+        self.host = "127.0.0.1"
+        """Where clients come from, for the server, that connect from now on."""
         self._is_cut = threading.Event()
         self._ends: list[socket.socket] = [self._listener]
 
@@ -44,7 +46,7 @@ class Cable:
         with suppress(OSError):
             while True:
                 near, _ = self._listener.accept()
-                far = socket.create_connection(server)
+                far = socket.create_connection(server, source_address=(self.host, 0))
                 self._ends += [near, far]
                 for ends in ((near, far), (far, near)):
                     threading.Thread(target=self._forward, args=ends, daemon=True).start()

@@ -1,5 +1,5 @@
-"""Workers on clients that are not Python's: Java's consumer, and franz-go. Everything they need is
-fetched and compiled once, into `.suites/`.
+"""Workers on clients that are not Python's: Java's consumer, franz-go, sarama and kafkajs.
+Everything they need is fetched and compiled once, into `.suites/`.
 """
 
 import hashlib
@@ -7,18 +7,29 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from tests.clients import environments
 from tests.clients.libraries import Library
 from tests.clients.process import Worker
 from tests.suites import maven, versions
+from tests.suites.kafkajs import KafkaJs
 from tests.suites.process import call
 
 HERE = Path(__file__).parent
 _CACHE = HERE.parents[1] / ".suites"
 _SMALL_JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_KGO = "github.com/twmb/franz-go/pkg/kgo"
+_FRANZ_GO = tuple(
+    f"github.com/twmb/franz-go/pkg/{each}@{versions.FRANZ_GO}"
+    for each in ("kgo", "sasl/oauth", "sasl/scram")
+)
+_SARAMA = (
+    f"github.com/IBM/sarama@{versions.SARAMA}",
+    f"github.com/xdg-go/scram@{versions.XDG_SCRAM}",
+)
+_ENTRANCE = "go/entrance.go"
+_OLDER_KAFKA = "2.8.2"
 _making = threading.Lock()
 
 
@@ -40,37 +51,64 @@ FRANZ_GO = Library(
     can=frozenset({"static members", "fencing"}),
     unusable=_needs("go"),
 )
+OLDER_JAVA = Library(
+    name=f"java-{_OLDER_KAFKA}", script=JAVA.script, can=JAVA.can, unusable=JAVA.unusable
+)
+SARAMA = Library(name=f"sarama-{versions.SARAMA}", script="go/sarama.go", unusable=_needs("go"))
+KAFKAJS = Library(
+    name=f"kafkajs-{versions.KAFKAJS}", script="js/worker.mjs", unusable=_needs("node", "npm")
+)
 BY_HAND = Library(name="requests by hand", script="")
 """No library: the situation speaks itself."""
 
 
-def _java() -> list[str]:
-    folder = _CACHE / "truth-java"
-    jars = maven.jars(folder, [f"org.apache.kafka:kafka-clients:{versions.KAFKA}"])
+def _digest(source: Path) -> str:
+    return hashlib.sha256(source.read_bytes()).hexdigest()[:12]
+
+
+def _java(folder: str, version: str) -> list[str]:
+    place = _CACHE / folder
+    jars = maven.jars(place, [f"org.apache.kafka:kafka-clients:{version}"])
     source = HERE / JAVA.script
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:12]
-    classes = folder / f"classes-{digest}"
+    classes = place / f"classes-{_digest(source)}"
     if not classes.exists():  # java compiles a source file at each start, for two seconds
-        call(["javac", "-cp", jars, "-d", classes, source], folder)
+        call(["javac", "-cp", jars, "-d", classes, source], place)
     return ["java", *_SMALL_JVM, "-cp", f"{jars}:{classes}", source.stem]
 
 
-def _franz_go() -> list[str]:
-    source = HERE / FRANZ_GO.script
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:12]
-    folder = _CACHE / "truth-go"
-    program = folder / f"worker-{versions.FRANZ_GO}-{digest}"
+def _go(folder: str, script: str, version: str, *modules: str) -> list[str]:
+    sources = HERE / script, HERE / _ENTRANCE
+    place = _CACHE / folder
+    program = place / "-".join([sources[0].stem, version, *map(_digest, sources)])
     if not program.exists():
-        folder.mkdir(exist_ok=True)
-        shutil.copy(source, folder)
-        if not (folder / "go.mod").exists():
-            call(["go", "mod", "init", "truth"], folder)
-        call(["go", "get", f"{_KGO}@{versions.FRANZ_GO}"], folder)
-        call(["go", "build", "-o", program, "worker.go"], folder)
+        place.mkdir(exist_ok=True)
+        for each in sources:
+            shutil.copy(each, place)
+        if not (place / "go.mod").exists():
+            call(["go", "mod", "init", "truth"], place)
+        for each in modules:
+            call(["go", "get", each], place)
+        call(["go", "build", "-mod=mod", "-o", program, *(each.name for each in sources)], place)
     return [str(program)]
 
 
-COMMANDS: dict[str, Callable[[], list[str]]] = {JAVA.name: _java, FRANZ_GO.name: _franz_go}
+def _kafkajs() -> list[str]:
+    """Node finds packages beside a program, or above it: so the program is copied there."""
+    folder = _CACHE / KafkaJs.name
+    folder.mkdir(exist_ok=True)
+    KafkaJs().prepare(folder)
+    source = HERE / KAFKAJS.script
+    shutil.copy(source, folder)
+    return ["node", str(folder / source.name)]
+
+
+COMMANDS: dict[str, Callable[[], list[str]]] = {
+    JAVA.name: partial(_java, "truth-java", versions.KAFKA),
+    OLDER_JAVA.name: partial(_java, "truth-java-older", _OLDER_KAFKA),
+    FRANZ_GO.name: partial(_go, "truth-go", FRANZ_GO.script, versions.FRANZ_GO, *_FRANZ_GO),
+    SARAMA.name: partial(_go, "truth-sarama", SARAMA.script, versions.SARAMA, *_SARAMA),
+    KAFKAJS.name: _kafkajs,
+}
 
 
 def make(libraries: Iterable[Library]) -> None:

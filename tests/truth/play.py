@@ -118,11 +118,7 @@ class Play:
 class AllWorkers(Workers):
     """Workers on clients of all languages."""
 
-    def start(self, library: Library) -> Worker:
-        """Start one."""
+    def _worker(self, library: Library) -> Worker:
         if library.name not in COMMANDS:
-            return super().start(library)
-        worker = ForeignWorker(library, self.server.bootstrap, self.changed)
-        worker.start(self.folder / f"{len(self.all)}-{library.name}.log")
-        self.all.append(worker)
-        return worker
+            return super()._worker(library)
+        return ForeignWorker(library, self.server.bootstrap, self.changed)

@@ -67,6 +67,10 @@ class Story:
             time.sleep(_MORE_S)
         return self._found(address, expected)
 
+    def events(self, kind: str) -> list[Event]:
+        """Those of a type, of the events that were read so far."""
+        return [each for each in self._events if each.type == kind]
+
     def lines(self) -> list[str]:
         """All events, for whoever wonders."""
         keys = ("who", "by", "cause", "likely", "reason")

@@ -105,8 +105,9 @@ class ServedBench(Bench):
     async def _open(self) -> None:
         await self.server.log_findings()
         if self._http_at is not None:
-            self._http = HttpPort(self.server, self.options().hosts)
-            self._http_at = await self._http.start(self._http_at)
+            options = self.options()
+            self._http = HttpPort(self.server, options.hosts)
+            self._http_at = await self._http.start(self._http_at, options.settings)
 
     def _close(self) -> None:
         http, self._http = self._http, None

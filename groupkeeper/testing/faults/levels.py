@@ -57,7 +57,8 @@ _BARE: Final[Mapping[str, Kind]] = {
 
 _ARRAYS: Final = frozenset(
     "topics topic_data groups members partitions partition_data resources responses results "
-    "coordinators partition_responses transaction_states".split()
+    "coordinators partition_responses transaction_states creations filters filter_results "
+    "upsertions".split()
 )
 """Arrays of structs that form a level. Other arrays are plain content. A level of a request and the
 one at the same depth of its response name the same: groups, topics, partitions or members."""

@@ -6,6 +6,7 @@ import sys
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import for_code
+from aiokafka.helpers import create_ssl_context
 from lines import POLL_MS, PythonWorker, log, numbered, underscored, until
 
 
@@ -78,6 +79,11 @@ class AIOKafka(PythonWorker):
                 self.consumer.seek(one, offset)
 
     def _consumer(self, **settings):
+        if authority := settings.pop("ssl_cafile", None):
+            own = settings.pop("ssl_certfile", None)
+            settings["ssl_context"] = create_ssl_context(
+                cafile=authority, certfile=own, keyfile=own
+            )
         return AIOKafkaConsumer(
             bootstrap_servers=self.bootstrap, auto_offset_reset="earliest", **settings
         )

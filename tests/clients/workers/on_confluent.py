@@ -1,6 +1,7 @@
 """A worker on confluent-kafka, which is librdkafka in Python's clothes."""
 
 import sys
+import time
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -14,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from lines import POLL_MS, Worker, numbered, pairs, until
 
 SECONDS = 20.0
+TOKEN_SECONDS = 3_000.0
 
 
 class Confluent(Worker):
@@ -22,7 +24,7 @@ class Confluent(Worker):
     owned = None  # the partitions of a member that keeps its own in rebalances
 
     def __init__(self, bootstrap):
-        self.bootstrap = bootstrap
+        self.connection = {"bootstrap.servers": bootstrap}
 
     def name_of(self, error):
         if isinstance(error, KafkaException):
@@ -30,8 +32,12 @@ class Confluent(Worker):
         return super().name_of(error)
 
     def admin(self):
-        self.connected = self.connected or AdminClient({"bootstrap.servers": self.bootstrap})
+        self.connected = self.connected or AdminClient(self.connection)
         return self.connected
+
+    def do_connect(self, more):
+        """Use these settings with every client from now on."""
+        self.connection |= more
 
     # ------------------------------------------------------------ consuming
 
@@ -71,9 +77,9 @@ class Confluent(Worker):
         self.polls = True
 
     def _consumer(self, settings):
-        return Consumer(
-            {"bootstrap.servers": self.bootstrap, "auto.offset.reset": "earliest", **settings}
-        )
+        if token := settings.pop("token", None):
+            settings["oauth_cb"] = lambda _: (token, time.time() + TOKEN_SECONDS)
+        return Consumer({**self.connection, "auto.offset.reset": "earliest", **settings})
 
     def poll(self):
         messages = self.consumer.consume(num_messages=500, timeout=POLL_MS / 1000)
@@ -124,7 +130,7 @@ class Confluent(Worker):
         """Records as [partition, value, timestamp]; answers their offsets."""
         producer = Producer(
             {
-                "bootstrap.servers": self.bootstrap,
+                **self.connection,
                 "compression.type": compression or "none",
                 "enable.idempotence": idempotent,
                 "linger.ms": 5,
@@ -151,7 +157,7 @@ class Confluent(Worker):
 
         Everything is as by default. Answers how many are delivered when the time is up.
         """
-        producer = Producer({"bootstrap.servers": self.bootstrap})
+        producer = Producer(self.connection)
         errors = []
         for value in numbered(count, size):
             producer.produce(topic, value, on_delivery=lambda error, _: errors.append(error))

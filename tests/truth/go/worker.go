@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 type command struct {
@@ -98,11 +100,31 @@ func start(bootstrap string, wanted command) (*kgo.Client, error) {
 	if wanted.InstanceID != nil {
 		options = append(options, kgo.InstanceID(*wanted.InstanceID))
 	}
-	client, err := kgo.NewClient(options...)
+	entrance, err := entrance(wanted.More)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kgo.NewClient(append(options, entrance...)...)
 	if err == nil {
 		go poll(client)
 	}
 	return client, err
+}
+
+// What it takes to get in where not everybody may.
+func entrance(more map[string]any) ([]kgo.Opt, error) {
+	config, err := tlsConfig(more)
+	if config == nil || err != nil {
+		return nil, err
+	}
+	options := []kgo.Opt{kgo.DialTLSConfig(config)}
+	if token := text(more, "token"); token != "" {
+		options = append(options, kgo.SASL(oauth.Auth{Token: token}.AsMechanism()))
+	} else if user := text(more, "sasl.username"); user != "" {
+		login := scram.Auth{User: user, Pass: text(more, "sasl.password")}
+		options = append(options, kgo.SASL(login.AsSha512Mechanism()))
+	}
+	return options, nil
 }
 
 func poll(client *kgo.Client) {
@@ -111,6 +133,9 @@ func poll(client *kgo.Client) {
 		if fetches.IsClientClosed() {
 			return
 		}
+		fetches.EachError(func(_ string, _ int32, err error) {
+			fmt.Fprintln(os.Stderr, "error:", err)
+		})
 		records := [][4]any{}
 		fetches.EachRecord(func(each *kgo.Record) {
 			place := [4]any{each.Topic, each.Partition, each.Offset, string(each.Value)}

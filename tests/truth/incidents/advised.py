@@ -1,5 +1,5 @@
 """Follows advice: plays an incident, sets what `why` proposes, plays the incident again, and
-compares the partition-seconds that nobody read with those that were foretold.
+compares the partition-seconds that nobody read with those that were predicted.
 """
 
 import json
@@ -25,7 +25,7 @@ SESSION_MS: Final = 10_000
 HEARTBEAT_MS: Final = 3_000
 """The default of clients: members learn of a rebalance that late."""
 NEAR_PART, NEAR_S = 0.2, 5.0
-"""A fall is as foretold if it differs by less than a part of it, or by so many
+"""A fall is as predicted if it differs by less than a part of it, or by so many
 partition-seconds."""
 
 _SET: Final = re.compile(r"([a-z]+(?:\.[a-z]+)*\.(?:ms|records|strategy))=([\w.-]+)")
@@ -168,7 +168,7 @@ class Result:
     case: str
     client: str
     settings: dict[str, str] = field(default_factory=dict)
-    foretold_s: float | None = None
+    predicted_s: float | None = None
     """The fall."""
     before: list[Trial] = field(default_factory=list)
     after: list[Trial] = field(default_factory=list)
@@ -186,15 +186,15 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """`no advice`, `failed`, `as foretold`, `fell`, or `rose`."""
+        """`no advice`, `failed`, `as predicted`, `fell`, or `rose`."""
         if self.errors:
             return "failed"
         if not self.settings or self.fell_s is None:
             return "no advice"
-        if self.foretold_s is not None:
-            near = max(NEAR_S, NEAR_PART * abs(self.foretold_s))
-            if abs(self.fell_s - self.foretold_s) <= near:
-                return "as foretold"
+        if self.predicted_s is not None:
+            near = max(NEAR_S, NEAR_PART * abs(self.predicted_s))
+            if abs(self.fell_s - self.predicted_s) <= near:
+                return "as predicted"
         return "fell" if self.fell_s > 0 else "rose"
 
 
@@ -230,7 +230,7 @@ def followed(case: Case, plays: int) -> Result:
             for each in first
         ]
         known = [sum(each) for each in falls if each]
-        result.foretold_s = round(median(known), 1) if known else None
+        result.predicted_s = round(median(known), 1) if known else None
         result.after = [tried(case, result.settings) for _ in range(plays)]
     return result
 

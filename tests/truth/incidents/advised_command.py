@@ -20,7 +20,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m tests.truth advice",
         description="Play incidents, set what `groupkeeper why` proposes, play them again, and"
-        " compare the partition-seconds that nobody read with those that were foretold. Exit code"
+        " compare the partition-seconds that nobody read with those that were predicted. Exit code"
         " 1: something rose, or failed.",
     )
     add = made.add_argument
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 def show(results: Sequence[Result], console: Console) -> None:
     """Print the table."""
     table = Table(
-        *("incident", "client", "settings", "unread before", "after", "fell", "foretold", ""),
+        *("incident", "client", "settings", "unread before", "after", "fell", "predicted", ""),
         title="Advice that was followed; partition-seconds, medians",
     )
     for each in sorted(results, key=lambda each: (each.case, each.client)):
@@ -69,9 +69,9 @@ def show(results: Sequence[Result], console: Console) -> None:
         before = " ".join(f"{x.unread_s:.0f}" for x in each.before)
         after = " ".join(f"{x.unread_s:.0f}" for x in each.after)
         fell = "" if each.fell_s is None else f"{each.fell_s:.1f}"
-        foretold = "" if each.foretold_s is None else f"{each.foretold_s:.1f}"
+        predicted = "" if each.predicted_s is None else f"{each.predicted_s:.1f}"
         client = each.client.split("-")[0]
-        row = (each.case, client, settings, before, after, fell, foretold, each.verdict)
+        row = (each.case, client, settings, before, after, fell, predicted, each.verdict)
         table.add_row(*row)
     console.print(table, markup=False)
     names = {each.case for each in results if each.settings and not each.errors}

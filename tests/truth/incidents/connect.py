@@ -23,11 +23,12 @@ _SOURCE: Final = Path(__file__).parents[1] / "java" / "OnStreams.java"
 _PARTS: Final = ("kafka-streams", "connect-runtime", "connect-file")
 _JAVA: Final = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _READY_S: Final = 90.0
-_GROUP: Final = "connect-cluster"
+GROUP: Final = "connect-cluster"
 _making: Final = threading.Lock()
 
 
-def _class_path() -> str:
+def class_path() -> str:
+    """Where Connect's and Streams' programs are, fetched once."""
     with _making:
         _CACHE.mkdir(exist_ok=True)
         wanted = [f"org.apache.kafka:{each}:{versions.KAFKA}" for each in _PARTS]
@@ -41,7 +42,7 @@ class Program:
         self.log = stage.folder / f"{name}.log"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*_JAVA, "-cp", _class_path(), *arguments],
+                [*_JAVA, "-cp", class_path(), *arguments],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -75,7 +76,7 @@ class ConnectWorker(Program):
         self.port = free_port()
         settings = {
             "bootstrap.servers": stage.server.bootstrap,
-            "group.id": _GROUP,
+            "group.id": GROUP,
             "client.id": name,
             "listeners": f"http://127.0.0.1:{self.port}",
             "session.timeout.ms": 6_000,
@@ -145,7 +146,7 @@ def _workers(stage: Stage, *names: str) -> list[ConnectWorker]:
     made = [ConnectWorker(stage, name).ready() for name in names]
     made[0].connector(stage, 1)
     time.sleep(8)
-    stage.watch(_GROUP)
+    stage.watch(GROUP)
     return made
 
 
@@ -274,7 +275,7 @@ class Streams(Program):
         self.process.wait(60)
 
 
-_APPLICATION: Final = "counter"
+APPLICATION: Final = "counter"
 _STREAMS: Final = (
     "member_joined member_rejoined/* leader_rejoined/* metadata_changed/* member_rejoined "
     "metadata_changed leader_rejoined"
@@ -301,7 +302,7 @@ def _instance_added(stage: Stage) -> None:
     Streams(stage, "one").running()
     stage.group.send(5)
     time.sleep(3)
-    stage.watch(_APPLICATION)
+    stage.watch(APPLICATION)
     Streams(stage, "two").running()
     time.sleep(10)
 
@@ -322,7 +323,7 @@ def _instance_killed(stage: Stage) -> None:
     Streams(stage, "one").running()
     two = Streams(stage, "two").running()
     time.sleep(6)
-    stage.watch(_APPLICATION)
+    stage.watch(APPLICATION)
     two.kill()
     time.sleep(14)
 
@@ -343,7 +344,7 @@ def _instance_closed(stage: Stage) -> None:
     Streams(stage, "one").running()
     two = Streams(stage, "two").running()
     time.sleep(6)
-    stage.watch(_APPLICATION)
+    stage.watch(APPLICATION)
     two.close()
     time.sleep(14)
 
@@ -366,6 +367,6 @@ def _probes(stage: Stage) -> None:
     for _ in range(20):
         stage.group.send(100)
     time.sleep(5)
-    stage.watch(_APPLICATION)
+    stage.watch(APPLICATION)
     Streams(stage, "two", "warm").running()
     time.sleep(75)

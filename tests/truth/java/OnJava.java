@@ -6,13 +6,20 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import javax.security.auth.callback.Callback;
+import javax.security.auth.callback.UnsupportedCallbackException;
+import javax.security.auth.login.AppConfigurationEntry;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.security.auth.AuthenticateCallbackHandler;
+import org.apache.kafka.common.security.oauthbearer.OAuthBearerToken;
+import org.apache.kafka.common.security.oauthbearer.OAuthBearerTokenCallback;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /**
@@ -62,18 +69,28 @@ public final class OnJava implements ConsumerRebalanceListener {
                 }
             } catch (Exception error) {
                 error.printStackTrace();
-                tell("{\"event\": \"failed\", \"error\": \"" + error.getClass().getSimpleName() + "\"}");
+                String name = "\"error\": \"" + error.getClass().getSimpleName() + "\"";
+                tell("{\"event\": \"failed\", " + name + "}");
+                if (line != null) {
+                    String number = wordsOf(line).get("id");
+                    tell("{\"answer\": " + number + ", " + name + ", \"text\": \"\"}");
+                }
             }
         }
     }
 
-    private void answer(String line) throws Exception {
+    private static Map<String, String> wordsOf(String line) {
         Map<String, String> words = new HashMap<>();
         Matcher pairs = PAIR.matcher(line);
         while (pairs.find()) {
             String text = pairs.group(2) != null ? pairs.group(2) : pairs.group(3);
             words.put(pairs.group(1), text != null ? text : pairs.group(4).trim());
         }
+        return words;
+    }
+
+    private void answer(String line) throws Exception {
+        Map<String, String> words = wordsOf(line);
         switch (words.get("do")) {
             case "start" -> start(words);
             case "commit" -> consumer.commitSync();
@@ -120,6 +137,57 @@ public final class OnJava implements ConsumerRebalanceListener {
         }
         if (!records.isEmpty()) {
             tell("{\"event\": \"records\", \"records\": [" + String.join(", ", records) + "]}");
+        }
+    }
+
+    /** Logs in with the token in the options of the JAAS configuration. */
+    public static final class Bearer implements AuthenticateCallbackHandler, OAuthBearerToken {
+        private static final long LIFETIME_MS = 3_000_000;
+        private final long since = System.currentTimeMillis();
+        private String token;
+
+        @Override
+        public void configure(
+                Map<String, ?> settings, String mechanism, List<AppConfigurationEntry> entries) {
+            token = (String) entries.get(0).getOptions().get("token");
+        }
+
+        @Override
+        public void handle(Callback[] callbacks) throws UnsupportedCallbackException {
+            for (Callback each : callbacks) {
+                if (!(each instanceof OAuthBearerTokenCallback asked)) {
+                    throw new UnsupportedCallbackException(each);
+                }
+                asked.token(this);
+            }
+        }
+
+        @Override
+        public void close() { }
+
+        @Override
+        public String value() {
+            return token;
+        }
+
+        @Override
+        public Set<String> scope() {
+            return Set.of();
+        }
+
+        @Override
+        public long lifetimeMs() {
+            return since + LIFETIME_MS;
+        }
+
+        @Override
+        public String principalName() {
+            return "whoever the token says";
+        }
+
+        @Override
+        public Long startTimeMs() {
+            return since;
         }
     }
 

@@ -8,7 +8,8 @@ import org.apache.kafka.streams.kstream.Consumed;
 /**
  * An instance of an application of Kafka Streams that counts the values of a topic until standard
  * input ends: then it is closed. Arguments: bootstrap server, topic, folder, client id, and `warm`
- * for one that trusts no task before it has caught up.
+ * for one that trusts no task before it has caught up, or `static` for one whose thread has the
+ * client id with `-1` as its instance id.
  */
 public final class OnStreams {
     private OnStreams() {}
@@ -23,7 +24,9 @@ public final class OnStreams {
         settings.put("heartbeat.interval.ms", 500);
         settings.put("commit.interval.ms", 500);
         settings.put("auto.offset.reset", "earliest");
-        if (arguments.length > 4) {
+        if (arguments.length > 4 && arguments[4].equals("static")) {
+            settings.put("group.instance.id", arguments[3]);
+        } else if (arguments.length > 4) {
             settings.put("acceptable.recovery.lag", 0);
             settings.put("probing.rebalance.interval.ms", 60000);
         }
