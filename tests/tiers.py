@@ -5,8 +5,11 @@ from typing import Final
 
 LONG: Final[Mapping[str, tuple[str, ...]]] = {
     "examples/test_slow_handler.py": ("on_aiokafka",),
+    "tests/access/test_planted.py": ("however",),
     "tests/analytics/test_power_cut.py": ("[True]",),
-    "tests/analytics/test_what_if_truth.py": ("rolling_restart", "static_members[30"),
+    "tests/analytics/test_what_if_truth.py": (
+        *("rolling_restart", "static_members[30", "are_kept[60000", "spare"),
+    ),
     "tests/benchmarks/": ("test_floor.py", "test_guard.py", "test_report.py"),
     "tests/cli/test_demo.py::test_what_is_kept": (),
     "tests/clients/": (
