@@ -11,6 +11,7 @@ from generated import run
 
 from tests.clients.libraries import LIBRARIES
 from tests.parity.conformance import FEATURES, KIPS, versions_played
+from tests.parity.secured import SECTIONS
 from tests.parity.transcript import SHOWN_BY_TESTS, Transcript, head_of, load, ranges, reasons
 
 DOCS = Path(__file__).parent
@@ -29,6 +30,7 @@ those who want to know whether they can rely on a behaviour, and where to look f
 - A **transcript** says in text what is sent and what a broker answers. It is recorded from Apache
   Kafka. `make parity` plays all transcripts on Apache Kafka and on Groupkeeper over the wire and
   compares every answer; `make test` plays them on Groupkeeper in memory under virtual time.
+  Requests that lack rights, and logins, are recorded and compared alike.
 - A **suite** is another project's tests, or a client's own program, run against Groupkeeper as a
   process by `make suites`.
 - The **client tests** of `tests/clients` drive five Python clients in every `make test`.
@@ -57,7 +59,11 @@ def _figures(transcripts: list[Transcript]) -> str:
     lines = [
         "\n## The last comparison\n",
         f"{len(transcripts)} transcripts, {runs} runs: one for each version of those that hold in",
-        "several.\n",
+        "several. The rows `rights` and `logins` are no transcripts:",
+        f"{len(SECTIONS['rights'].recorded())} requests that lack rights, against",
+        f"StandardAuthorizer, and {len(SECTIONS['logins'].recorded())} conversations of SASL and",
+        "requests about users ([rights_cases.py](../tests/apis/rights_cases.py),",
+        "[conversations.py](../tests/access/conversations.py)).\n",
         _row(last["headings"]),
         _row(["---"] * len(last["headings"])),
         *map(_row, last["rows"]),

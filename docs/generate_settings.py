@@ -31,6 +31,10 @@ or two settings that exclude each other stop the start with one line that names 
 code 2.
 `broker.id` is read as `node.id`.
 
+Settings that begin with `ssl.` or `sasl.`, and `connections.max.reauth.ms`, may be given for one
+listener, whose name is in lower case then: `listener.name.outside.ssl.client.auth=required`. Some
+are for one of its mechanisms ([security.md](security.md#sasl)).
+
 | setting | default | values | what it does |
 |---|---|---|---|
 """
@@ -47,7 +51,9 @@ For a laptop and for tests: groups form at once, and the data is gone when the s
 
 
 def show(value: Value | None) -> str:
-    return "not set" if value is None else str(value).lower()
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "not set" if value is None else str(value)
 
 
 def row(setting: Setting) -> str:

@@ -8,6 +8,7 @@ ROOT = Path(__file__).parent.parent
 DOCKER = ROOT / "docker"
 DOCKERFILE = (DOCKER / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
 COMPOSE = (DOCKER / "compose.yaml").read_text(encoding="utf-8")
+SECURE = (DOCKER / "compose-secure.yaml").read_text(encoding="utf-8")
 
 
 def locked() -> dict[str, str]:
@@ -65,3 +66,30 @@ def test_every_service_is_hardened_and_published_on_the_loopback() -> None:
     ports = re.findall(r'^ +- "(\S+:\d+)"$', services, re.MULTILINE)
     assert len(ports) == 4
     assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_the_guarded_service_is_hardened_and_publishes_nothing_without_a_login() -> None:
+    for promise in ("read_only: true", "- ALL", "- no-new-privileges:true", "- /tmp"):
+        assert SECURE.count(promise) == 1
+    settings = (DOCKER / "secure.properties").read_text(encoding="utf-8")
+    [port] = re.findall(r'^ +- "\d+:(\d+)"$', SECURE, re.MULTILINE)
+    [listener] = re.findall(r"^listeners=(\S+)$", settings, re.MULTILINE)
+    assert listener == f"OUTSIDE://0.0.0.0:{port}"
+    assert "\nlistener.security.protocol.map=OUTSIDE:SASL_SSL\n" in settings
+    assert "--http=127.0.0.1:9644" in SECURE
+
+
+def test_what_the_guarded_service_mounts_is_there_or_made_before() -> None:
+    mounted = re.findall(r"^ +- \./(\S+):(/\S+):ro$", SECURE, re.MULTILINE)
+    assert dict(mounted) == {
+        "secure.properties": "/etc/groupkeeper/server.properties",
+        "certificates/server.pem": "/etc/groupkeeper/server.pem",
+    }
+    assert "groupkeeper certs docker/certificates " in SECURE
+    assert "chown 10001 docker/certificates/server.pem" in SECURE
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert "/docker/certificates/" in ignored
+
+
+def test_the_image_can_check_logins() -> None:
+    assert "scramp" in locked()
