@@ -8,12 +8,12 @@
 #   make bench      measure, and write benchmarks/RESULTS.md
 #   make bench-guard  speed, processor time and memory against a pinned commit (some ten minutes)
 #   make parity     the transcripts of tests/parity, on Apache Kafka and on this server, compared
-#   make simulate   an hour of a group under virtual time, for seeds 1 to N (ARGS="100")
+#   make simulate   an hour of a group under virtual time, for seeds 1 to N (ARGS="100", "seats 10000")
 #   make mutants    small mistakes in the code, and the test that notices each (ARGS="tombstone", "--hour")
 #   make suites     other projects' tests against a server (ARGS="franz-go sarama", or --help)
-#   make fuzz       random and damaged requests for a minute (ARGS="600 SEED": seconds, seed)
+#   make fuzz       random and damaged requests for a minute (ARGS="600 SEED": seconds, seed; "logins 1000000")
 #   make chaos      attacks on a server and damage to its files (ARGS="metadata-all", "damage", or --help)
-#   make kills      kill -9 and restart under real clients, 200 times (ARGS="20", or --help)
+#   make kills      kill -9 and restart under real clients, 200 times (ARGS="20", --seats, or --help)
 #   make docs       regenerate the generated pages
 #   make docs-site  the pages as a site in site/; a broken link is an error
 #   make structure  files, lines and imports of each folder, cycles (ARGS="PATH" for another checkout)
@@ -112,7 +112,7 @@ structure: $(DEV)
 	@$(BIN)/python tools/structure.py $(ARGS)
 
 lock: $(DEV)
-	$(LOCK) -o requirements/server.txt pyproject.toml
+	$(LOCK) --extra sasl -o requirements/server.txt pyproject.toml
 	$(LOCK) -c requirements/server.txt -o requirements/build.txt requirements/build.in
 	$(LOCK) --extra analytics --extra dev -c requirements/server.txt -c requirements/build.txt \
 		-o requirements/dev.txt pyproject.toml
