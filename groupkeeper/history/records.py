@@ -1,7 +1,7 @@
 """Reads group records: members of a generation, their subscriptions and assigned partitions."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,6 +16,7 @@ from groupkeeper.protocol.records.consumer_offsets import (
     decode_configs_value,
     decode_group_value,
 )
+from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES
 
 _REMEMBERED: Final = 1024
 """Decoded subscriptions, and assignments, to cache: members repeat theirs in each record."""
@@ -23,6 +24,9 @@ _REMEMBERED: Final = 1024
 
 REBALANCE, RESET, CONVERTED = "rebalance", "reset", "converted"
 """Kinds of records: see `kind_of`."""
+GROUP_KEY_TYPE: Final = 2
+OF_GROUPS: Final = frozenset({GROUP_KEY_TYPE, *EPOCH_TYPES})
+"""Key types of the records that state whether a group exists."""
 
 
 class GroupRecord(NamedTuple):
@@ -163,6 +167,28 @@ def kind_of(before: Generation | None, now: Generation) -> str:
     if now.generation > before.generation:
         return REBALANCE
     return "rewrite" if before.members.keys() == now.members.keys() else "static replacement"
+
+
+def converted_in(batch: Sequence[GroupRecord]) -> Container[int]:
+    """Return the offsets of the records by which one group changed its protocol: its batch holds a
+    tombstone of one protocol and a value of the other. A tombstone is such a record, and the value
+    of a classic group.
+    """
+    held = {_kind(each) for each in batch if each.key_type in OF_GROUPS}
+    if len(held) < 2:  # nearly always
+        return ()
+    found = []
+    for each in batch:
+        is_modern, is_tombstone = _kind(each)
+        goes_on = (not is_modern, not is_tombstone) in held
+        if each.key_type in OF_GROUPS and goes_on and (is_tombstone or not is_modern):
+            found.append(each.offset)
+    return found
+
+
+def _kind(record: GroupRecord) -> tuple[bool, bool]:
+    """Return whether the record is not of a classic group, and whether it is a tombstone."""
+    return record.key_type != GROUP_KEY_TYPE, record.value is None
 
 
 def unwritten(before: Generation | None, now: Generation) -> int:

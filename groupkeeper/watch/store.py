@@ -1,0 +1,303 @@
+"""Stores the events and the state of an observer in its data directory.
+
+Theory of operation. Each partition of `__consumer_offsets` has a shard in `Store` with two logs:
+`__group_events-N`, in the format of docs/events.md, and `__observer-N` with the state of
+`PartitionWatch`. The events of a response and the note that they are stored are one flush of the
+journal: after a crash both are there, or neither. The state log is not compacted: from time to time
+all of its records are written anew, and everything before them is deleted
+(docs/decisions/026-observer.md).
+
+All methods but `log_of` and `is_new` are for one thread, and raise StorageError and OSError; the
+process then has to end.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from groupkeeper.groups.event_limits import EVENT_BYTES, Personal, fitting
+from groupkeeper.history.fields import checked
+from groupkeeper.history.rows import Told
+from groupkeeper.protocol.group_events import TOPIC, Event
+from groupkeeper.protocol.record_batch import decode_records, iter_batches
+from groupkeeper.protocol.timed_batch import TimedRecord, size_of_record
+from groupkeeper.storage.errors import AppendFailed, Corrupt, Locked, StorageError, remedy
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.files.whole import read_whole, replace_whole
+from groupkeeper.storage.log.limits import Limits
+from groupkeeper.storage.log.log import Log
+from groupkeeper.storage.log.queued_log import Append, LateAppend, TimedAppend, after
+from groupkeeper.storage.store import Store
+from groupkeeper.watch.partition import PartitionWatch, StateRecord, Step
+
+MARK: Final = "observer"
+"""File that makes a directory one of an observer; it names the cluster."""
+STATE_TOPIC: Final = "__observer"
+"""Name of the logs of the state, without the partition."""
+FLUSH_BYTES: Final = 1024 * 1024
+"""Size of a batch of events, and of the part of a checkpoint that one flush writes; larger records
+are written alone."""
+STATE_SEGMENT_BYTES: Final = 1024 * 1024
+"""Size at which a segment of the state rolls: only whole segments are deleted."""
+STATE_LEAST: Final = 4 * 1024 * 1024
+"""A state log below this size is not written anew."""
+STATE_GROWTH: Final = 3
+"""A state log is written anew when it is this many times as large as it has to be."""
+
+
+class OtherDirectory(StorageError):
+    """The directory is not one of an observer of this cluster."""
+
+
+@dataclass(slots=True)
+class _Shard:
+    """The logs of one partition; None until the first append, if they are new."""
+
+    epoch: int
+    events: Log | None = None
+    state: Log | None = None
+    next_seq: int = 0
+    state_end: int = 0
+    """Offset of the next record of the state."""
+    state_bytes: int = 0
+    """Bytes of the state log since it was written anew."""
+    needed_bytes: int = 0
+    """Bytes of the newest records of all keys then."""
+
+
+class WatchStore:
+    """The data directory, locked until `close`."""
+
+    def __init__(
+        self, files: Files, data_dir: str, partitions: int, cluster: str, wall_ms: Callable[[], int]
+    ) -> None:
+        """Lock a directory, which is made if it is missing. Raises OtherDirectory and Locked."""
+        self._files = files
+        check_mark(files, data_dir, cluster)
+        self.store = Store(files, data_dir, 0)
+        self._wall_ms = wall_ms
+        try:
+            self._check_partitions(partitions)
+            self._shards = [_Shard(self.store.claim(number)) for number in range(partitions)]
+            self.directory_id = self.store.write_format(partitions)
+        except BaseException:
+            self.store.leave()
+            raise
+        self.personal = Personal("keep", "")
+        """How addresses are stored; set before the first event."""
+        self.event_limits = Limits()
+        """When event logs begin a new segment; set before `open`."""
+        self.events_stored = 0
+        self.events_dropped = 0
+        """Events that were too large, and left out."""
+
+    def _check_partitions(self, partitions: int) -> None:
+        known = self.store.known_shards()
+        if known not in (0, partitions):
+            raise OtherDirectory(
+                f"{self.store.data_dir} is of a topic with {known} partitions, and the topic of the"
+                f" cluster has {partitions} now: its groups are in other partitions; choose another"
+                " --data"
+            )
+
+    # -- logs ------------------------------------------------------------------------------------
+
+    def log_of(self, partition: int) -> Log | None:
+        """Return the event log of a partition; None before its first event. Thread-safe."""
+        found = 0 <= partition < len(self._shards)
+        return self._shards[partition].events if found else None
+
+    def is_new(self, partition: int) -> bool:
+        """Return whether a partition never had events. Thread-safe after `open`."""
+        return self._shards[partition].events is None
+
+    def open(self, partition: int) -> PartitionWatch:
+        """Open the logs of a partition, and return its fold as of the last checkpoint."""
+        shard, store = self._shards[partition], self.store
+        events, state = f"{TOPIC}-{partition}", f"{STATE_TOPIC}-{partition}"
+        if not store.is_new(events):
+            shard.events = self._opened(events)
+            shard.events.limits = self.event_limits
+            shard.next_seq = shard.events.next_offset
+        if store.is_new(state):
+            return PartitionWatch(partition)
+        shard.state = log = self._opened(state)
+        log.limits = replace(log.limits, segment_bytes=STATE_SEGMENT_BYTES)
+        shard.state_end = log.next_offset
+        records = _newest(log)
+        shard.needed_bytes = sum(len(key) + len(value) for key, value in records.items())
+        shard.state_bytes = log.size
+        try:
+            return PartitionWatch.restore(partition, records)
+        except (ValueError, KeyError, TypeError) as problem:
+            raise Corrupt(f"{log.folder}: not the state of an observer: {problem}") from problem
+
+    def _opened(self, name: str) -> Log:
+        log = self.store.open_log(name)
+        return self._with_epoch(log)
+
+    def _with_epoch(self, log: Log) -> Log:
+        number = int(log.name.rpartition("-")[2])
+        if self._shards[number].epoch < log.last_epoch:  # of a copied folder
+            self._shards[number].epoch = self.store.claim(number, log.last_epoch)
+        return log
+
+    # -- appending -------------------------------------------------------------------------------
+
+    def feed(self, fold: PartitionWatch, data: bytes) -> Step:
+        """Add a response, and make its events durable."""
+        step = fold.feed(data)
+        if step.events:
+            self._commit(fold.partition, step.events, [fold.stored()])
+        return step
+
+    def lose(self, fold: PartitionWatch, offset: int, why: str, at_ms: int) -> Step:
+        """Note a loss of records (`PartitionWatch.lose`), durably."""
+        step = fold.lose(offset, why, at_ms)
+        self._write(fold.partition, fold.checkpoint(), step.events)
+        return step
+
+    def checkpoint(self, fold: PartitionWatch) -> None:
+        """Store the state. The next process reads the log from here on."""
+        number = fold.partition
+        shard = self._shards[number]
+        limit = max(STATE_LEAST, STATE_GROWTH * shard.needed_bytes)
+        if shard.state_bytes < limit:
+            self._write(number, fold.checkpoint())
+            return
+        start, records = shard.state_end, fold.whole()
+        shard.state_bytes = 0
+        self._write(number, records)
+        shard.needed_bytes = shard.state_bytes
+        self.store.catch_up()
+        assert shard.state is not None, "just written"
+        shard.state.delete_before(start)
+
+    def catch_up(self) -> None:
+        """Bring the segments up to the journal, so that readers see the last events."""
+        self.store.catch_up()
+
+    def _write(
+        self, partition: int, records: Sequence[StateRecord], events: Sequence[Told] = ()
+    ) -> None:
+        """Write the records of a checkpoint; the last one, with the events, completes it."""
+        pieces = [*_pieces(records)]
+        for number, piece in enumerate(pieces, 1):
+            self._commit(partition, events if number == len(pieces) else (), piece)
+
+    def _commit(
+        self, partition: int, events: Sequence[Told], records: Sequence[StateRecord]
+    ) -> None:
+        shard, appends = self._shards[partition], list[Append | LateAppend]()
+        batches = self._batches(shard.next_seq, events)
+        if batches:
+            if shard.events is None:
+                shard.events = self.store.open_new(f"{TOPIC}-{partition}")
+                shard.events.limits = self.event_limits
+            appends.append(TimedAppend(shard.events, shard.epoch, 0, (), batches))
+        if shard.state is None:
+            shard.state = log = self.store.open_new(f"{STATE_TOPIC}-{partition}")
+            log.limits = replace(log.limits, segment_bytes=STATE_SEGMENT_BYTES)
+        own: Append | LateAppend = Append(shard.state, shard.epoch, self._wall_ms(), records)
+        appends.append(after(own, appends[0]) if appends else own)
+        for log in (shard.events, shard.state):
+            if log is not None and (log.failed or log.closed):
+                raise AppendFailed(f"{log.name} cannot be written")
+        for error in filter(None, self.store.commit(appends)):
+            raise error
+        shard.next_seq += sum(map(len, batches))
+        self.events_stored += sum(map(len, batches))
+        shard.state_end += len(records)
+        shard.state_bytes += sum(len(key) + len(value or b"") for key, value in records)
+
+    def _batches(self, seq: int, events: Iterable[Told]) -> list[list[TimedRecord]]:
+        batches: list[list[TimedRecord]] = []
+        room = 0
+        for told in events:
+            value = fitting(self.personal.applied(stored_event(told, seq)), EVENT_BYTES)
+            if value is None:
+                self.events_dropped += 1
+                continue
+            seq += 1
+            group = told.event.group or ""
+            key = group.encode("utf-8", "backslashreplace")
+            record = TimedRecord(told.event.at_ms, key, value)
+            size = size_of_record(record)
+            if size > room:
+                batches.append([])
+                room = max(FLUSH_BYTES, size)
+            room -= size
+            batches[-1].append(record)
+        return batches
+
+    def close(self) -> None:
+        """Close all logs and release the locks. Raises AppendFailed and SyncFailed."""
+        self.store.close()
+
+
+def stored_event(told: Told, seq: int) -> Event:
+    """Return an inferred event in the form of the topic, with its source and confidence."""
+    fields, _ = checked(told.event)
+    more = {"source": told.source, "confidence": told.confidence}
+    return told.event._replace(seq=seq, fields=fields | more)
+
+
+def check_mark(files: Files, data_dir: str, cluster: str) -> None:
+    """Mark an empty or missing directory as one of an observer of this cluster.
+
+    Raises OtherDirectory if it is in use for something else, and OSError.
+    """
+    path = f"{data_dir}/{MARK}"
+    if files.look(path) is None:
+        if files.list_folder(data_dir):
+            raise OtherDirectory(
+                f"{data_dir} has other data than an observer's: choose an empty --data"
+            )
+        files.make_folder(data_dir)
+        replace_whole(files, path, json.dumps({"cluster": cluster}).encode() + b"\n")
+        files.sync_folder(data_dir)
+        return
+    try:
+        known = json.loads(read_whole(files, path))["cluster"]
+    except (ValueError, KeyError, TypeError):
+        raise Corrupt(f"{path} is damaged: {remedy(data_dir)}") from None
+    if known != cluster:
+        raise OtherDirectory(
+            f"{data_dir} is of the cluster {known}, and {cluster} answers: choose another --data"
+        )
+
+
+def refuse_observer(files: Files, data_dir: str) -> None:
+    """Raise OtherDirectory for the directory of an observer, for a server."""
+    if files.look(f"{data_dir}/{MARK}") is not None:
+        raise OtherDirectory(
+            f"{data_dir} is of `groupkeeper observe`: choose another --data-dir for a server"
+        )
+
+
+def _newest(log: Log) -> dict[bytes, bytes]:
+    """Return the newest value of each key. Raises Corrupt."""
+    found: dict[bytes, bytes] = {}
+    for chunk in log.batches(log.start_offset):
+        for header in iter_batches(chunk):
+            for record in decode_records(chunk, header):
+                key = record.key or b""
+                if record.value is None:
+                    found.pop(key, None)
+                else:
+                    found[key] = record.value
+    return found
+
+
+def _pieces(records: Iterable[StateRecord]) -> Iterator[list[StateRecord]]:
+    piece, size = list[StateRecord](), 0
+    for record in records:
+        more = len(record[0]) + len(record[1] or b"")
+        if piece and size + more > FLUSH_BYTES:
+            yield piece
+            piece, size = [], 0
+        piece.append(record)
+        size += more
+    if piece:
+        yield piece
