@@ -13,9 +13,9 @@ be stored in parts. The log is folded batch by batch: events do not depend on wh
 """
 
 import json
-from struct import Struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from struct import Struct
 from typing import Any, Final, Self
 
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Span
@@ -87,6 +87,11 @@ class PartitionWatch:
         """The partition's record of the last checkpoint."""
         self._dirty: dict[str, None] = {}
         """Groups whose state differs from that of the last checkpoint."""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it is known where the log begins: see `begin`."""
+        return bool(self._base)
 
     @property
     def is_dirty(self) -> bool:

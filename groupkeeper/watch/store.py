@@ -22,7 +22,7 @@ from groupkeeper.history.rows import Told
 from groupkeeper.protocol.group_events import TOPIC, Event
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.protocol.timed_batch import TimedRecord, size_of_record
-from groupkeeper.storage.errors import AppendFailed, Corrupt, Locked, StorageError, remedy
+from groupkeeper.storage.errors import AppendFailed, Corrupt, StorageError, remedy
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.files.whole import read_whole, replace_whole
 from groupkeeper.storage.log.limits import Limits
@@ -201,9 +201,9 @@ class WatchStore:
             log.limits = replace(log.limits, segment_bytes=STATE_SEGMENT_BYTES)
         own: Append | LateAppend = Append(shard.state, shard.epoch, self._wall_ms(), records)
         appends.append(after(own, appends[0]) if appends else own)
-        for log in (shard.events, shard.state):
-            if log is not None and (log.failed or log.closed):
-                raise AppendFailed(f"{log.name} cannot be written")
+        for each in filter(None, (shard.events, shard.state)):
+            if each.failed or each.closed:
+                raise AppendFailed(f"{each.name} cannot be written")
         for error in filter(None, self.store.commit(appends)):
             raise error
         shard.next_seq += sum(map(len, batches))
