@@ -133,6 +133,13 @@ class Story:
         if commits is not None:
             commits.add(run, self.offset, is_whole)
 
+    def interrupted(self) -> None:
+        """Note that commits may be missing after those added: no pause is measured across the gap,
+        as if `add` had known of it before.
+        """
+        for each in self.held.values():
+            each.behind = -1
+
     def end(self, record: GroupRecord, is_known: bool) -> list[StoryItem]:
         """End the story: the group was deleted, or its further fate is unknown."""
         self.before, self.since, self.held = None, NEW if is_known else LOST, {}
