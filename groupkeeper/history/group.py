@@ -23,10 +23,10 @@ from groupkeeper.history.records import (
     OF_GROUPS,
     CommitRun,
     GroupRecord,
-    converted_in,
     kind_of,
     read_generation,
     unwritten,
+    with_conversions,
     write_configs,
     write_members,
 )
@@ -213,16 +213,15 @@ class GroupHistory:
         if not batch:
             return
         self._batch = []
-        conversions = converted_in(batch)
-        for record in batch:
+        for record, converted in with_conversions(batch):
             if record.key_type == GROUP_CONFIGS_TYPE:
                 write_configs(record, self._out)
-            elif record.key_type not in OF_GROUPS:
-                self._member(record)
             elif record.key_type == GROUP_KEY_TYPE:
-                self._group_record(record, record.offset in conversions)
+                self._group_record(record, converted)
+            elif record.key_type in OF_GROUPS:
+                self._epoch_record(record, converted)
             else:
-                self._epoch_record(record, record.offset in conversions)
+                self._member(record)
         for row in self._take_up(self._out):
             ended = self._unbegun.pop(row["member"], None)
             if ended is not None:

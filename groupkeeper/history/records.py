@@ -1,7 +1,7 @@
 """Reads group records: members of a generation, their subscriptions and assigned partitions."""
 
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,9 +24,6 @@ _REMEMBERED: Final = 1024
 
 REBALANCE, RESET, CONVERTED = "rebalance", "reset", "converted"
 """Kinds of records: see `kind_of`."""
-GROUP_KEY_TYPE: Final = 2
-OF_GROUPS: Final = frozenset({GROUP_KEY_TYPE, *EPOCH_TYPES})
-"""Key types of the records that state whether a group exists."""
 
 
 class GroupRecord(NamedTuple):
@@ -58,6 +55,28 @@ class CommitRun(NamedTuple):
     last_ms: int
     commits: int
     longest_ms: int
+
+
+GROUP_KEY_TYPE: Final = 2
+"""Key type of the records of classic groups."""
+OF_GROUPS: Final = frozenset({GROUP_KEY_TYPE, *EPOCH_TYPES})
+"""Key types of the records that state whether a group exists."""
+
+
+def with_conversions(batch: Sequence[GroupRecord]) -> Iterator[tuple[GroupRecord, bool]]:
+    """Yield the records of a batch, of one group, and whether each converts the group from or to
+    the classic protocol: then the batch has a tombstone of one protocol and a value of the other.
+    """
+    held = {_kind(each) for each in batch if each.key_type in OF_GROUPS}
+    for each in batch:
+        is_modern, is_tombstone = _kind(each)
+        goes_on = each.key_type in OF_GROUPS and (not is_modern, not is_tombstone) in held
+        yield each, goes_on and (is_tombstone or not is_modern)
+
+
+def _kind(record: GroupRecord) -> tuple[bool, bool]:
+    """Return whether the record is not of a classic group, and whether it is a tombstone."""
+    return record.key_type != GROUP_KEY_TYPE, record.value is None
 
 
 class _Subscription(NamedTuple):
@@ -167,28 +186,6 @@ def kind_of(before: Generation | None, now: Generation) -> str:
     if now.generation > before.generation:
         return REBALANCE
     return "rewrite" if before.members.keys() == now.members.keys() else "static replacement"
-
-
-def converted_in(batch: Sequence[GroupRecord]) -> Container[int]:
-    """Return the offsets of the records by which one group changed its protocol: its batch holds a
-    tombstone of one protocol and a value of the other. A tombstone is such a record, and the value
-    of a classic group.
-    """
-    held = {_kind(each) for each in batch if each.key_type in OF_GROUPS}
-    if len(held) < 2:  # nearly always
-        return ()
-    found = []
-    for each in batch:
-        is_modern, is_tombstone = _kind(each)
-        goes_on = (not is_modern, not is_tombstone) in held
-        if each.key_type in OF_GROUPS and goes_on and (is_tombstone or not is_modern):
-            found.append(each.offset)
-    return found
-
-
-def _kind(record: GroupRecord) -> tuple[bool, bool]:
-    """Return whether the record is not of a classic group, and whether it is a tombstone."""
-    return record.key_type != GROUP_KEY_TYPE, record.value is None
 
 
 def unwritten(before: Generation | None, now: Generation) -> int:

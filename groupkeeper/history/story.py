@@ -125,15 +125,20 @@ class Story:
         is_new = record.offset >= known.from_offset and not known.lost_until
         return cls(NEW if is_new else LOST)
 
-    def commit(self, run: CommitRun, is_whole: bool, whole_from: int = -1) -> None:
-        """Add commits after the group's last record. `whole_from`: pauses across this offset do not
-        count, either, for callers to whom gaps of the log become known one after the other.
-        """
+    def commit(self, run: CommitRun, is_whole: bool) -> None:
+        """Add commits after the group's last record."""
         if instant(run.first_ms) is None or instant(run.last_ms) is None:
             return
         commits = self.held.get((run.topic, run.partition))
         if commits is not None:
-            commits.add(run, max(self.offset, whole_from), is_whole)
+            commits.add(run, self.offset, is_whole)
+
+    def interrupted(self) -> None:
+        """Note that commits may be missing after those added: no pause is measured across the gap,
+        as if `add` had known of it before.
+        """
+        for each in self.held.values():
+            each.behind = -1
 
     def end(self, record: GroupRecord, is_known: bool) -> list[StoryItem]:
         """End the story: the group was deleted, or its further fate is unknown."""

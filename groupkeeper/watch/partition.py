@@ -19,7 +19,7 @@ from struct import Struct
 from typing import Any, Final, Self
 
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Span
-from groupkeeper.history.records import GROUP_KEY_TYPE, CommitRun, GroupRecord
+from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.history.rows import LOG, SEEN, KnownOffsets, Told
 from groupkeeper.history.state import restore, saved
 from groupkeeper.protocol.group_events import Event
@@ -101,7 +101,8 @@ class PartitionWatch:
     @property
     def known(self) -> KnownOffsets:
         """How far the log is known at the present position."""
-        return KnownOffsets(self._coverage.whole_from, tuple(self._lost_until))
+        losses = [0] if self._has_dropped and not self._lost_until else self._lost_until
+        return KnownOffsets(self._coverage.whole_from, tuple(losses))
 
     @property
     def known_from_ms(self) -> int | None:
@@ -160,7 +161,7 @@ class PartitionWatch:
         group = self.groups.get(run.group)
         if group is not None and run.first_offset >= group.since:
             self._dirty[run.group] = None
-            group.commit(run, self._coverage.whole_from)
+            group.commit(run, self.known)
 
     def _cover(self, span: Span) -> None:
         if self._has_lost:
@@ -171,19 +172,19 @@ class PartitionWatch:
     def _records(self, name: str, batch: list[GroupRecord], step: Step) -> None:
         group = self.groups.pop(name, None)
         batch = [each for each in batch if group is None or each.offset >= group.since]
-        if not any(each.key_type == GROUP_KEY_TYPE for each in batch):
+        if not batch:
             if group is not None:
                 self.groups[name] = group
             return
-        self._size -= 0 if group is None else group.size
-        group = group or GroupWatch()
-        events = group.add(batch, self.known, is_lost=self._has_dropped)
+        self._size -= 0 if group is None else group.events.size
+        group = group or GroupWatch(name)
+        events = group.add(batch, self.known)
         step.events += [each for each in events if each.offset >= self._stored]
         step.changed[name] = self._dirty[name] = None
         # Where the first record of a group proves nothing, its deletion has to be remembered.
-        if not group.is_deleted or self._lost_until or self._has_dropped:
+        if not group.events.is_deleted or self._lost_until or self._has_dropped:
             self.groups[name] = group
-            self._size += group.size
+            self._size += group.events.size
         self._drop_oldest(step)
 
     def _drop_oldest(self, step: Step) -> None:
@@ -192,7 +193,7 @@ class PartitionWatch:
             len(self.groups) > self._groups_most or self._size > self._size_most
         ):
             name = next(iter(self.groups))
-            self._size -= self.groups.pop(name).size
+            self._size -= self.groups.pop(name).events.size
             step.changed[name] = self._dirty[name] = None
             self.dropped += 1
             self._has_dropped = True
@@ -281,9 +282,10 @@ class PartitionWatch:
             restore(found._coverage, base["coverage"])
         for key, value in records.items():
             if key.startswith(_GROUP):
-                group = GroupWatch.restore(json.loads(value))
-                found.groups[key[len(_GROUP) :].decode("utf-8", "surrogatepass")] = group
-                found._size += group.size
+                name = key[len(_GROUP) :].decode("utf-8", "surrogatepass")
+                group = GroupWatch.restore(name, json.loads(value))
+                found.groups[name] = group
+                found._size += group.events.size
         by_record = sorted(
             found.groups.items(), key=lambda each: each[1].last.offset if each[1].last else -1
         )

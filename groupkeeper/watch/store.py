@@ -238,9 +238,8 @@ class WatchStore:
 
 def stored_event(told: Told, seq: int) -> Event:
     """Return an inferred event in the form of the topic, with its source and confidence."""
-    fields, _ = checked(told.event)
-    more = {"source": told.source, "confidence": told.confidence}
-    return told.event._replace(seq=seq, fields=fields | more)
+    event = told.stored()
+    return event._replace(seq=seq, fields=checked(event)[0])
 
 
 def check_mark(files: Files, data_dir: str, cluster: str) -> None:

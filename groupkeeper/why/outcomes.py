@@ -3,9 +3,18 @@
 from typing import Final
 
 from groupkeeper.history.fields import number
-from groupkeeper.history.rounds import COMPLETED, EMPTIED, LOST, SUPERSEDED, UNDER_WAY, Round
+from groupkeeper.history.rounds import (
+    COMPLETED,
+    EMPTIED,
+    LOST,
+    SUPERSEDED,
+    UNDER_WAY,
+    Outage,
+    Round,
+)
 from groupkeeper.history.unread import keeps_partitions
 from groupkeeper.protocol.embedded import CONSUMER
+from groupkeeper.why.sessions import outlasted_ms, unheard
 from groupkeeper.why.texts import count, name_of, person, short_id, some_of, span
 
 LATE_MS: Final = 1_000
@@ -102,3 +111,19 @@ def _assigned(current: Round) -> str:
     of = f"{owners} of " if owners < len(current.assignment) else ""
     members = count(len(current.assignment), "member")
     return f"{count(current.partitions, 'partition')} went to {of}{members}."
+
+
+def outage_of(current: Round) -> str:
+    """Describe an outage longer than the session of a member that did not return."""
+    if current.outage is None or outlasted_ms(current) is None:
+        return ""
+    lost = count(len(unheard(current)), "member")
+    text = outage_text(current.outage)
+    return f"{text[0].upper()}{text[1:]} before the load, and {lost} did not come back."
+
+
+def outage_text(outage: Outage) -> str:
+    """Describe an outage of the coordinator; after a kill, it is measured from the last event."""
+    if outage.is_exact:
+        return f"the coordinator was closed for {span(outage.ms)}"
+    return f"no event was stored for {span(outage.ms)}"
