@@ -121,4 +121,3 @@ class GroupWatch:
         if state["cause"] is not None:
             found.last_cause = LastCause(*state["cause"])
         return found
-

@@ -224,7 +224,7 @@ class PartitionWatch:
 
     def stored(self) -> StateRecord:
         """The partition's record to be stored together with the events of the last step."""
-        self._stored = self.position
+        self._stored = max(self._stored, self.position)
         return _PARTITION, _encoded({**self._base, "stored": self._stored})
 
     def checkpoint(self) -> list[StateRecord]:
@@ -234,8 +234,8 @@ class PartitionWatch:
         return self._checkpoint([*self._dirty])
 
     def whole(self) -> list[StateRecord]:
-        """Like `checkpoint`, with the records of all groups."""
-        return self._checkpoint([*self.groups])
+        """Like `checkpoint`, with the records of all groups. Earlier records may still be read."""
+        return self._checkpoint([*(self._dirty | dict.fromkeys(self.groups))])
 
     def _checkpoint(self, names: Iterable[str]) -> list[StateRecord]:
         found: list[StateRecord] = []
@@ -245,7 +245,7 @@ class PartitionWatch:
                 group.since = self.position
             found.append((_key(name), None if group is None else _encoded(group.state())))
         self._dirty.clear()
-        self._stored = self.position
+        self._stored = max(self._stored, self.position)
         self._base = self._partition_state(self.position, self._coverage)
         found.append((_PARTITION, _encoded(self._base)))
         return found

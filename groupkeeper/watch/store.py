@@ -249,7 +249,7 @@ def check_mark(files: Files, data_dir: str, cluster: str) -> None:
     """
     path = f"{data_dir}/{MARK}"
     if files.look(path) is None:
-        if files.list_folder(data_dir):
+        if set(files.list_folder(data_dir)) - {f"{MARK}.tmp"}:
             raise OtherDirectory(
                 f"{data_dir} has other data than an observer's: choose an empty --data"
             )
