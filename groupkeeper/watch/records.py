@@ -18,12 +18,15 @@ from operator import itemgetter
 from struct import Struct
 from typing import Final
 
+from crc32c import crc32c
+
 from groupkeeper.history.coverage import Span
 from groupkeeper.history.partition import Fed
 from groupkeeper.history.records import GROUP_KEY_TYPE, CommitRun, GroupRecord
 from groupkeeper.history.rows import KnownOffsets
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.record_batch import (
+    CRC_START,
     LENGTH_OVERHEAD,
     MAGIC,
     BatchHeader,
@@ -31,6 +34,7 @@ from groupkeeper.protocol.record_batch import (
     Record,
     check_crc,
     decode_records,
+    lone_record,
     read_header,
 )
 from groupkeeper.protocol.records.consumer_offsets import (
@@ -51,6 +55,11 @@ MOST_LOSSES: Final = 1_000
 
 _HEAD: Final = Struct(">qi4xb")
 """Base offset, length and magic of a batch."""
+_ONE: Final = Struct(">12xixI6xq26xBBBB")
+"""Of a batch of one record: leader epoch, checksum and base timestamp; the first two bytes of its
+length, and where the time delta is if the length takes one or two bytes."""
+_MORE: Final = 0x80
+"""Bit of a byte of a varint that is not the last one."""
 _SMALLEST_OLD: Final = 26
 """Size of the smallest message of magic 0, including offset and length."""
 _TYPES: Final = frozenset({*KNOWN_TYPES, GROUP_CONFIGS_TYPE, GROUP_SEAT_TYPE})
@@ -106,12 +115,36 @@ class LogReader:
                 self._lose(f"the batch at offset {base} is of an old format (magic {magic})")
                 following, position = max(following, base + 1), position + size
                 continue
-            header = read_header(data, position)
-            self._batch(data, header, start, piece)
-            following, position = max(following, header.next_offset), header.end
+            if base < start or not self._lone(data, position, piece):
+                header = read_header(data, position)
+                self._batch(data, header, start, piece)
+                base = header.last_offset
+            following, position = max(following, base + 1), position + size
         return following, piece.items()
 
     # -- batches ---------------------------------------------------------------------------------
+
+    def _lone(self, data: bytes, position: int, piece: "_Piece") -> bool:
+        """Add the record of a plain batch of one, which has the time of the batch; False for any
+        other, and for a wrong checksum.
+
+        A short cut for most batches, which takes a third of the time.
+        """
+        found = lone_record(data, position)
+        if found is None:
+            return False
+        end, offset, key, value = found
+        epoch, crc, ms, first, second, *deltas = _ONE.unpack_from(data, position)
+        is_longer = first >= _MORE
+        if deltas[is_longer] or (is_longer and second >= _MORE):
+            return False
+        if crc32c(data[position + CRC_START : end]) != crc:
+            return False
+        records = [Record(offset, ms, key, value, ())]
+        self.records += 1
+        self._cover(epoch, records, piece)
+        self._read(epoch, offset, records, piece)
+        return True
 
     def _batch(self, data: bytes, header: BatchHeader, start: int, piece: "_Piece") -> None:
         """Add the records of a batch: all of them, or none if one cannot be told apart."""
@@ -130,7 +163,7 @@ class LogReader:
         self.records += len(records)
         self._cover(header.leader_epoch, records, piece)
         if not header.is_control:
-            self._read(header, records, piece)
+            self._read(header.leader_epoch, header.base_offset, records, piece)
 
     def _lose(self, error: str) -> None:
         self._has_lost = True
@@ -147,23 +180,26 @@ class LogReader:
             for before, after in pairwise(records):
                 if after.offset != before.offset + 1:
                     whole = after
-        if whole is not first or first.offset != self._next:
+        is_whole = whole is first and first.offset == self._next
+        if not is_whole:
             self._whole_from = whole.offset
         if self._has_lost:
             self._lost_until.append(first.offset)
             self._has_lost = False
         self._next = last.offset + 1
-        piece.cover(
-            Span(
-                *(first.offset, last.offset, whole.offset, whole.timestamp_ms),
-                *(None if epoch < 0 else epoch, first.timestamp_ms, last.timestamp_ms),
-                len(records),
+        if not (is_whole and piece.covers(epoch, last, len(records))):
+            piece.cover(
+                Span(
+                    *(first.offset, last.offset, whole.offset, whole.timestamp_ms),
+                    *(None if epoch < 0 else epoch, first.timestamp_ms, last.timestamp_ms),
+                    len(records),
+                )
             )
-        )
 
     # -- records ---------------------------------------------------------------------------------
 
-    def _read(self, header: BatchHeader, records: list[Record], piece: "_Piece") -> None:
+    def _read(self, epoch: int, batch: int, records: list[Record], piece: "_Piece") -> None:
+        """Add the records of a batch; its base offset is its number."""
         runs, places = piece.runs, self._places
         for record in records:  # nearly all are commits with a key that was seen before
             offset, ms, key, value, _ = record
@@ -171,13 +207,13 @@ class LogReader:
             if run is None:
                 place = places.get(key)
                 if place is None:
-                    place = self._decoded(header, record, piece)
+                    place = self._decoded(epoch, batch, record, piece)
                 if place is not _OTHER and value is not None:
                     piece.begin(key, place, offset, ms)
             elif value is not None:
                 run.add(offset, ms)
 
-    def _decoded(self, header: BatchHeader, record: Record, piece: "_Piece") -> _Place:
+    def _decoded(self, epoch: int, batch: int, record: Record, piece: "_Piece") -> _Place:
         """Return the place of a commit; add any other record to `piece`."""
         key = record.key or b""
         try:
@@ -198,7 +234,7 @@ class LogReader:
         if key_type not in _TYPES:
             self.unknown[key_type] += 1
         elif group is not None and self._group in (None, group):
-            about = header.leader_epoch, header.base_offset, key_type, group
+            about = epoch, batch, key_type, group
             whole_key = None if key_type == GROUP_KEY_TYPE else key
             piece.add(
                 GroupRecord(record.offset, record.timestamp_ms, *about, whole_key, record.value)
@@ -225,6 +261,11 @@ class _Piece:
         self._records: list[GroupRecord] = []
         self._ended: list[CommitRun] = []
         self._spans: list[Span] = []
+        self._epoch: int | None = None
+        """Leader epoch of the last span."""
+        self._last: Record | None = None
+        self._more = 0
+        """Last record, and number, of those that are to be added to the last span."""
 
     def begin(self, key: bytes | None, place: _Place, offset: int, ms: int) -> None:
         """Begin a run with its first commit."""
@@ -238,24 +279,41 @@ class _Piece:
             for key in self._of_group.pop(record.group, ()):
                 self._ended.append(self.runs.pop(key).ended())
 
+    def covers(self, epoch: int, last: Record, records: int) -> bool:
+        """Add records without a gap to the last span; False if that is of another epoch."""
+        if epoch != self._epoch:
+            return False
+        self._last, self._more = last, self._more + records
+        return True
+
     def cover(self, span: Span) -> None:
-        """Add the span of a batch, joined to the last one of the same epoch."""
+        """Add a span, joined to the last one if that is of the same epoch."""
+        self._end_span()
+        self._epoch = -1 if span.leader_epoch is None else span.leader_epoch
         last = self._spans[-1] if self._spans else None
         if last is None or last.leader_epoch != span.leader_epoch:
             self._spans.append(span)
             return
-        is_next = span.whole_from == span.first_offset == last.last_offset + 1
-        whole = last if is_next else span
-        self._spans[-1] = last._replace(
-            last_offset=span.last_offset,
-            whole_from=whole.whole_from,
-            whole_ms=whole.whole_ms,
-            last_ms=span.last_ms,
+        self._spans[-1] = span._replace(
+            first_offset=last.first_offset,
+            first_ms=last.first_ms,
             records=last.records + span.records,
         )
 
+    def _end_span(self) -> None:
+        """Add the records of `covers` to the last span."""
+        if self._last is not None:
+            span, last = self._spans[-1], self._last
+            self._spans[-1] = span._replace(
+                last_offset=last.offset,
+                last_ms=last.timestamp_ms,
+                records=span.records + self._more,
+            )
+        self._last, self._more = None, 0
+
     def items(self) -> list[Fed]:
         """Return all items by their first offset; a record comes before a span that it begins."""
+        self._end_span()
         runs = (*self._ended, *(each.ended() for each in self.runs.values()))
         return sorted((*self._records, *runs, *self._spans), key=itemgetter(0))
 
@@ -287,14 +345,7 @@ class _Run:
     def ended(self) -> CommitRun:
         """Return the run."""
         group, topic, partition = self._place
-        return CommitRun(
-            first_offset=self._first_offset,
-            last_offset=self._last_offset,
-            group=group,
-            topic=topic,
-            partition=partition,
-            first_ms=self._first_ms,
-            last_ms=self._latest_ms,
-            commits=self._commits,
-            longest_ms=self._longest_ms,
-        )
+        first_ms, last_ms = self._first_ms, self._latest_ms
+        about = self._commits, self._longest_ms
+        first, last = self._first_offset, self._last_offset
+        return CommitRun(first, last, group, topic, partition, first_ms, last_ms, *about)

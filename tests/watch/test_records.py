@@ -31,6 +31,7 @@ from tests.analytics.logs import (
     log,
     marker,
     no_group,
+    record,
     varied,
 )
 
@@ -272,3 +273,12 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     _, items = reader.feed(data, 0)
     assert [*items] == fed(parsed(data))
     assert len(reader._places) <= 3
+
+
+@pytest.mark.parametrize("size", [1, 10, 40, 200, 9_000])
+@pytest.mark.parametrize("time_delta", [0, 5, -5, 1_000])
+def test_a_record_has_its_own_time_whatever_its_size(size: int, time_delta: int) -> None:
+    made = record(0, *commit("g", "t" * size, 0, 1), time_delta=time_delta)
+    run, _ = read(batch([None], payload=made))
+    assert isinstance(run, CommitRun)
+    assert (run.first_ms, run.topic) == (NOW + time_delta, "t" * size)

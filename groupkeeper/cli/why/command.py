@@ -9,6 +9,13 @@ from groupkeeper.cli.app import CommandRefused
 from groupkeeper.cli.cluster import Cluster, cluster_options
 from groupkeeper.cli.http_port import HttpTarget, http_options
 from groupkeeper.cli.options import GROUP
+from groupkeeper.cli.why.inferred import (
+    Inferred,
+    read_inferred,
+    remark_on,
+    remark_on_skipped,
+    since_text,
+)
 from groupkeeper.cli.why.now import (
     EVENTS_ENABLED,
     LiveViews,
@@ -19,10 +26,12 @@ from groupkeeper.cli.why.now import (
     session_limits,
     settings_of,
 )
-from groupkeeper.cli.why.read import ReadEntries, read_from, read_last
+from groupkeeper.cli.why.read import FollowedLog, ReadEntries, read_from, read_last
 from groupkeeper.cli.why.show import Printer, remark
 from groupkeeper.cli.why.times import since_option
+from groupkeeper.history.coverage import OFFSETS_LOG
 from groupkeeper.history.returns import find_returns
+from groupkeeper.history.rounds import Round
 from groupkeeper.protocol.group_events import TOPIC
 from groupkeeper.why.entries import last_rounds
 from groupkeeper.why.texts import time_text
@@ -115,14 +124,19 @@ class _Report:
         try:
             log = await EventTopicReader.of(self._client, self._group)
         except NoEventLog:
-            group = await self._tell_nothing(None, ReadEntries(), None)
-            self._printer.text(described_text(group), **described_json(group))
+            await self._infer(last, since, watch=watch)
             return 0
         if since is None:
             told = await read_last(log, last or LAST, limits)
         else:
             told = await read_from(log, await log.since(since), limits)
         entries = told.all(with_rest=not watch)
+        is_known = any(isinstance(each, Round) or each.group for each in entries)
+        if since is None and not is_known and not told.left_out:
+            found = await read_inferred(self._client, self._group, last, since, limits)
+            if isinstance(found, Inferred) and found.told.entries:
+                await self._show_inferred(found, last or LAST, watch=watch)
+                return 0
         if not entries:
             await self._tell_nothing(log, told, since)
         if entries and self._events_enabled() == "false":
@@ -137,30 +151,73 @@ class _Report:
         return 0
 
     async def _tell_nothing(
-        self, log: "EventTopicReader | None", told: ReadEntries, since: int | None
-    ) -> "GroupDescription":
-        """Explain why no rebalances are shown. `log`: None if the cluster has no topic of events.
-        Raises CommandRefused for a missing group.
-        """
-        group = await self._described()
+        self, log: "EventTopicReader", told: ReadEntries, since: int | None
+    ) -> None:
+        """Explain why no rebalances are shown. Raises CommandRefused for a missing group."""
         when = "" if since is None else f" since {time_text(since)}"
         none = f"no rebalances of group '{self._group}'"
         if told.left_out:
             remark(f"{none}: {told.left_out}")
-        elif group.state == "Dead":
-            events = f", and has no events{when}" if log else ""
-            raise CommandRefused(f"consumer group '{self._group}' does not exist{events}")
-        elif log is None and self._events_enabled() is None:
-            remark(
-                f"this cluster has no topic {TOPIC}: only Groupkeeper stores why groups rebalance; "
-                "state and members are all that is known"
-            )
-        elif log is not None and log.unreadable and not log.readable:
+            return
+        await self._existing(f"has no events{when}")
+        if log.unreadable and not log.readable:
             remark(f"the topic {TOPIC} was not written by Groupkeeper: {log.first_error}")
         elif self._events_enabled() == "false":
             remark(SWITCHED_OFF)
         else:
             remark(f"{none}{when}: try an earlier --since" if when else f"{none} are stored yet")
+
+    # -- clusters that store no causes -----------------------------------------------------------
+
+    async def _infer(self, last: int | None, since: int | None, *, watch: bool) -> None:
+        """Show what the records of the group show. Raises CommandRefused for a missing group."""
+        limits = session_limits(self._settings)
+        found = await read_inferred(self._client, self._group, last, since, limits)
+        if isinstance(found, Inferred):
+            if self._events_enabled() == "false":
+                remark(SWITCHED_OFF)
+            most = last if since is not None else last or LAST
+            await self._show_inferred(found, most, watch=watch)
+            return
+        group = await self._existing()
+        if self._events_enabled() == "true":
+            remark(f"no rebalances of group '{self._group}' are stored yet")
+        elif self._events_enabled() == "false":
+            remark(SWITCHED_OFF)
+        else:
+            remark(
+                f"this cluster has no topic {TOPIC}, and causes cannot be inferred, as {found}; "
+                "state and members are all that is known"
+            )
+        self._printer.text(described_text(group), **described_json(group))
+
+    async def _show_inferred(self, found: Inferred, most: int | None, *, watch: bool) -> None:
+        """Print the last rounds (None: all). Raises CommandRefused for a missing group."""
+        log, told, since = found
+        entries = told.all(with_rest=not watch)
+        when = since_text(since)
+        if not entries and not watch:
+            await self._existing(f"has no records {when}")
+        if not entries:
+            remark(f"no rebalances of group '{self._group}' {when}: try an earlier --since")
+        else:
+            remark(f"causes are inferred from {OFFSETS_LOG}, {when}: only Groupkeeper stores them")
+        if told.left_out:
+            remark(told.left_out)
+        shown = last_rounds(entries, most)
+        remark_on(log, self._group, shown)
+        self._printer.entries(shown)
+        await self._tell_described()
+        remark_on_skipped(log)
+        if watch:
+            await self._watch(log, told)
+
+    async def _existing(self, why: str = "") -> "GroupDescription":
+        """Return the description of the group. Raises CommandRefused if it does not exist."""
+        group = await self._described()
+        if group.state == "Dead":
+            missing = f"consumer group '{self._group}' does not exist"
+            raise CommandRefused(f"{missing}, and {why}" if why else missing)
         return group
 
     def _events_enabled(self) -> str | None:
@@ -182,6 +239,10 @@ class _Report:
                 if view is not None:
                     self._printer.live(view)
                     return
+        await self._tell_described()
+
+    async def _tell_described(self) -> None:
+        """Print the state from DescribeGroups."""
         group = await self._described()
         if group.state == "Dead":
             remark(f"consumer group '{self._group}' does not exist now")
@@ -195,7 +256,7 @@ class _Report:
 
     # -- as it happens ---------------------------------------------------------------------------
 
-    async def _watch(self, log: "EventTopicReader", told: ReadEntries) -> None:
+    async def _watch(self, log: FollowedLog, told: ReadEntries) -> None:
         """Print new entries until the command is interrupted."""
         folding, before = told.folding, deque(told.entries, maxlen=LAST)
 
