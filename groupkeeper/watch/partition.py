@@ -242,7 +242,7 @@ class PartitionWatch:
         for name in names:
             group = self.groups.get(name)
             if group is not None:
-                group.since = self.position
+                group.since = max(group.since, self.position)
             found.append((_key(name), None if group is None else _encoded(group.state())))
         self._dirty.clear()
         self._stored = max(self._stored, self.position)

@@ -94,7 +94,7 @@ def test_a_killed_observer_stores_what_one_stores_that_was_never_killed(
     kills = 0
     while True:
         if kills < 6:
-            disk.crash_at = disk.calls + chance.randrange(1, 100)
+            disk.crash_at = disk.calls + chance.randrange(1, 40 + 20 * kills)
         try:
             found = observe(FakeFiles(disk), data, chance)
         except Crash:
