@@ -4,19 +4,22 @@
     step = fold.feed(data, fold.position)       # events that have to be stored
     records = fold.checkpoint()                 # state, to be stored after these events
     fold = PartitionWatch.restore(partition, records)
+    fold.leave_out(offset, count)               # the place of the last event that is stored
 
 Theory of operation. The state of a group changes with each commit, so it is not stored with each
 response, but in checkpoints. The partition's own record says from which offset on the log has to be
-read again, and from which offset on events are not stored yet: `feed` leaves out the others. A
-group's record says from which offset on its records count, so that the records of a checkpoint may
-be stored in parts. The log is folded batch by batch: events do not depend on where responses end.
+read again. What is read again makes the same events again; `feed` leaves out those up to the last
+one that is stored. A group's record says from which offset on its records count, so that the
+records of a checkpoint may be stored in parts. The log is folded batch by batch, and events are in
+the order of its offsets: they do not depend on where responses end.
 """
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from struct import Struct
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Span
 from groupkeeper.history.records import CommitRun, GroupRecord
@@ -58,6 +61,13 @@ class Step:
     """Ids of groups with a new record, and of dropped ones."""
 
 
+class StoredUntil(NamedTuple):
+    """Events of records before `offset` are stored, and the first `number` of that record."""
+
+    offset: int
+    number: int
+
+
 class PartitionWatch:
     """The fold of one partition."""
 
@@ -81,8 +91,9 @@ class PartitionWatch:
         """Records were lost, and none was read since."""
         self._has_dropped = False
         """The first record of a group may not be its first one, because of a limit."""
-        self._stored = 0
-        """Events of records before this offset are stored."""
+        self._stored = StoredUntil(0, 0)
+        self._at = StoredUntil(0, 0)
+        """The record of the last event, and how many events of it there were."""
         self._base: dict[str, Any] = {}
         """The partition's record of the last checkpoint."""
         self._dirty: dict[str, None] = {}
@@ -138,7 +149,7 @@ class PartitionWatch:
         return step
 
     def _batch(self, data: bytes, step: Step) -> None:
-        unreadable = self.reader.unreadable
+        unreadable, events = self.reader.unreadable, list[Told]()
         self.position, items = self.reader.feed(data, self.position)
         spans = [each for each in items if isinstance(each, Span)]
         if not spans:
@@ -152,10 +163,18 @@ class PartitionWatch:
                 waiting.setdefault(each.group, []).append(each)
             elif isinstance(each, CommitRun):
                 if each.group in waiting:
-                    self._records(each.group, waiting.pop(each.group), step)
+                    events += self._records(each.group, waiting.pop(each.group), step)
                 self._commits(each)
         for name, batch in waiting.items():
-            self._records(name, batch, step)
+            events += self._records(name, batch, step)
+        events.sort(key=itemgetter(0))  # the order of offsets
+        step.events += [each for each in events if not self._is_stored(each)]
+
+    def _is_stored(self, told: Told) -> bool:
+        """Count an event, and return whether it is stored already."""
+        is_same = told.offset == self._at.offset
+        self._at = StoredUntil(told.offset, self._at.number + 1 if is_same else 1)
+        return self._at <= self._stored
 
     def _commits(self, run: CommitRun) -> None:
         group = self.groups.get(run.group)
@@ -169,23 +188,23 @@ class PartitionWatch:
             self._lost_until = [*self._lost_until[1 - LOSSES_MOST :], span.first_offset]
         self._coverage.read(span)
 
-    def _records(self, name: str, batch: list[GroupRecord], step: Step) -> None:
+    def _records(self, name: str, batch: list[GroupRecord], step: Step) -> list[Told]:
         group = self.groups.pop(name, None)
         batch = [each for each in batch if group is None or each.offset >= group.since]
         if not batch:
             if group is not None:
                 self.groups[name] = group
-            return
+            return []
         self._size -= 0 if group is None else group.events.size
         group = group or GroupWatch(name)
         events = group.add(batch, self.known)
-        step.events += [each for each in events if each.offset >= self._stored]
         step.changed[name] = self._dirty[name] = None
         # Where the first record of a group proves nothing, its deletion has to be remembered.
         if not group.events.is_deleted or self._lost_until or self._has_dropped:
             self.groups[name] = group
             self._size += group.events.size
         self._drop_oldest(step)
+        return events
 
     def _drop_oldest(self, step: Step) -> None:
         """Drop the state of groups beyond the limits, except of the last one."""
@@ -215,17 +234,18 @@ class PartitionWatch:
                 step.changed[name] = self._dirty[name] = None
             self.groups, self._size = {}, 0
             self._coverage = Coverage(OFFSETS_LOG, self.partition)
-            self._lost_until, self._stored = [], offset
+            self._lost_until, self._stored = [], StoredUntil(offset, 0)
             self._has_lost = offset > 0
         self.position = offset
         return step
 
     # -- state -----------------------------------------------------------------------------------
 
-    def stored(self) -> StateRecord:
-        """The partition's record to be stored together with the events of the last step."""
-        self._stored = max(self._stored, self.position)
-        return _PARTITION, _encoded({**self._base, "stored": self._stored})
+    def leave_out(self, offset: int, count: int) -> None:
+        """Leave out the events up to the first `count` of the record at an offset: the last event
+        that is stored is of this record.
+        """
+        self._stored = max(self._stored, StoredUntil(offset, count))
 
     def checkpoint(self) -> list[StateRecord]:
         """The records that changed since the last checkpoint, the partition's own last. Events of
@@ -245,7 +265,7 @@ class PartitionWatch:
                 group.since = max(group.since, self.position)
             found.append((_key(name), None if group is None else _encoded(group.state())))
         self._dirty.clear()
-        self._stored = max(self._stored, self.position)
+        self._stored = max(self._stored, StoredUntil(self.position, 0))
         self._base = self._partition_state(self.position, self._coverage)
         found.append((_PARTITION, _encoded(self._base)))
         return found
@@ -255,7 +275,7 @@ class PartitionWatch:
             "v": 1,
             "topic": self.topic_id,
             "read": read,
-            "stored": self._stored,
+            "stored": [*self._stored],
             "coverage": saved(coverage),
             "lost_until": self._lost_until,
             "has_lost": self._has_lost,
@@ -276,7 +296,8 @@ class PartitionWatch:
         if base.get("v", 1) != 1:
             raise ValueError(f"state of version {base['v']}; this reads version 1")
         if base:
-            found._base, found.position, found._stored = base, base["read"], base["stored"]
+            found._base, found.position = base, base["read"]
+            found._stored = StoredUntil(*base["stored"])
             found.topic_id, found._lost_until = base["topic"], base["lost_until"]
             found._has_lost, found._has_dropped = base["has_lost"], base["has_dropped"]
             restore(found._coverage, base["coverage"])

@@ -2,32 +2,32 @@
 
 Theory of operation. Each partition of `__consumer_offsets` has a shard in `Store` with two logs:
 `__group_events-N`, in the format of docs/events.md, and `__observer-N` with the state of
-`PartitionWatch`. The events of a response and the note that they are stored are one flush of the
-journal: after a crash both are there, or neither. The state log is not compacted: from time to time
-all of its records are written anew, and everything before them is deleted
-(docs/decisions/026-observer.md).
+`PartitionWatch`. Events are durable before the next response is folded, the state now and then:
+what was read since is read again after a crash, up to the last event that is stored. The state log
+is not compacted: from time to time all of its records are written anew, and everything before them
+is deleted (docs/decisions/026-observer.md).
 
 All methods but `log_of` and `is_new` are for one thread, and raise StorageError and OSError; the
 process then has to end.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from groupkeeper.groups.event_limits import EVENT_BYTES, Personal, fitting
 from groupkeeper.history.fields import checked
 from groupkeeper.history.rows import Told
-from groupkeeper.protocol.group_events import TOPIC, Event
+from groupkeeper.protocol.group_events import TOPIC, Event, decode
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.protocol.timed_batch import TimedRecord, size_of_record
-from groupkeeper.storage.errors import AppendFailed, Corrupt, StorageError, remedy
+from groupkeeper.storage.errors import Corrupt, StorageError, remedy
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.files.whole import read_whole, replace_whole
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.log.log import Log
-from groupkeeper.storage.log.queued_log import Append, LateAppend, TimedAppend, after
+from groupkeeper.storage.log.queued_log import Append, TimedAppend
 from groupkeeper.storage.store import Store
 from groupkeeper.watch.partition import PartitionWatch, StateRecord, Step
 
@@ -40,6 +40,8 @@ FLUSH_BYTES: Final = 1024 * 1024
 are written alone."""
 STATE_SEGMENT_BYTES: Final = 1024 * 1024
 """Size at which a segment of the state rolls: only whole segments are deleted."""
+TAIL: Final = 256
+"""How many of the last events are read first to find those of the last record."""
 STATE_LEAST: Final = 4 * 1024 * 1024
 """A state log below this size is not written anew."""
 STATE_GROWTH: Final = 3
@@ -121,7 +123,10 @@ class WatchStore:
             shard.events.limits = self.event_limits
             shard.next_seq = shard.events.next_offset
         if store.is_new(state):
-            return PartitionWatch(partition)
+            fold = PartitionWatch(partition)
+            if shard.events is not None:
+                fold.leave_out(*_last_event(shard.events))
+            return fold
         shard.state = log = self._opened(state)
         log.limits = replace(log.limits, segment_bytes=STATE_SEGMENT_BYTES)
         shard.state_end = log.next_offset
@@ -129,9 +134,12 @@ class WatchStore:
         shard.needed_bytes = sum(len(key) + len(value) for key, value in records.items())
         shard.state_bytes = log.size
         try:
-            return PartitionWatch.restore(partition, records)
+            fold = PartitionWatch.restore(partition, records)
         except (ValueError, KeyError, TypeError) as problem:
             raise Corrupt(f"{log.folder}: not the state of an observer: {problem}") from problem
+        if shard.events is not None:
+            fold.leave_out(*_last_event(shard.events))
+        return fold
 
     def _opened(self, name: str) -> Log:
         log = self.store.open_log(name)
@@ -149,13 +157,14 @@ class WatchStore:
         """Add a response, and make its events durable."""
         step = fold.feed(data)
         if step.events:
-            self._commit(fold.partition, step.events, [fold.stored()])
+            self._commit_events(fold.partition, step.events)
         return step
 
     def lose(self, fold: PartitionWatch, offset: int, why: str, at_ms: int) -> Step:
         """Note a loss of records (`PartitionWatch.lose`), durably."""
         step = fold.lose(offset, why, at_ms)
-        self._write(fold.partition, fold.checkpoint(), step.events)
+        self._commit_events(fold.partition, step.events)
+        self._write(fold.partition, fold.checkpoint())
         return step
 
     def checkpoint(self, fold: PartitionWatch) -> None:
@@ -178,38 +187,34 @@ class WatchStore:
         """Bring the segments up to the journal, so that readers see the last events."""
         self.store.catch_up()
 
-    def _write(
-        self, partition: int, records: Sequence[StateRecord], events: Sequence[Told] = ()
-    ) -> None:
-        """Write the records of a checkpoint; the last one, with the events, completes it."""
-        pieces = [*_pieces(records)]
-        for number, piece in enumerate(pieces, 1):
-            self._commit(partition, events if number == len(pieces) else (), piece)
-
-    def _commit(
-        self, partition: int, events: Sequence[Told], records: Sequence[StateRecord]
-    ) -> None:
-        shard, appends = self._shards[partition], list[Append | LateAppend]()
-        batches = self._batches(shard.next_seq, events)
-        if batches:
-            if shard.events is None:
-                shard.events = self.store.open_new(f"{TOPIC}-{partition}")
-                shard.events.limits = self.event_limits
-            appends.append(TimedAppend(shard.events, shard.epoch, 0, (), batches))
+    def _write(self, partition: int, records: Iterable[StateRecord]) -> None:
+        """Write the records of a checkpoint; the last one completes it."""
+        shard = self._shards[partition]
         if shard.state is None:
             shard.state = log = self.store.open_new(f"{STATE_TOPIC}-{partition}")
             log.limits = replace(log.limits, segment_bytes=STATE_SEGMENT_BYTES)
-        own: Append | LateAppend = Append(shard.state, shard.epoch, self._wall_ms(), records)
-        appends.append(after(own, appends[0]) if appends else own)
-        for each in filter(None, (shard.events, shard.state)):
-            if each.failed or each.closed:
-                raise AppendFailed(f"{each.name} cannot be written")
-        for error in filter(None, self.store.commit(appends)):
+        for piece in _pieces(records):
+            self._commit(Append(shard.state, shard.epoch, self._wall_ms(), piece))
+            shard.state_end += len(piece)
+            shard.state_bytes += sum(len(key) + len(value or b"") for key, value in piece)
+
+    def _commit_events(self, partition: int, events: Iterable[Told]) -> None:
+        shard = self._shards[partition]
+        batches = self._batches(shard.next_seq, events)
+        if not batches:
+            return
+        if shard.events is None:
+            shard.events = self.store.open_new(f"{TOPIC}-{partition}")
+            shard.events.limits = self.event_limits
+        self._commit(TimedAppend(shard.events, shard.epoch, 0, (), batches))
+        count = sum(map(len, batches))
+        shard.next_seq += count
+        self.events_stored += count
+
+    def _commit(self, append: Append) -> None:
+        [error] = self.store.commit([append])
+        if error is not None:
             raise error
-        shard.next_seq += sum(map(len, batches))
-        self.events_stored += sum(map(len, batches))
-        shard.state_end += len(records)
-        shard.state_bytes += sum(len(key) + len(value or b"") for key, value in records)
 
     def _batches(self, seq: int, events: Iterable[Told]) -> list[list[TimedRecord]]:
         batches: list[list[TimedRecord]] = []
@@ -273,6 +278,29 @@ def refuse_observer(files: Files, data_dir: str) -> None:
         raise OtherDirectory(
             f"{data_dir} is of `groupkeeper observe`: choose another --data-dir for a server"
         )
+
+
+def _last_event(log: Log) -> tuple[int, int]:
+    """Return the offset of the record that the last event is of, and how many events of it are
+    stored. Raises Corrupt.
+    """
+    end, length = log.next_offset, TAIL
+    while True:
+        start = max(log.start_offset, end - length)
+        events = [
+            decode(record.key, record.value or b"")
+            for chunk in log.batches(start)
+            for header in iter_batches(chunk)
+            for record in decode_records(chunk, header)
+        ]
+        if not events:
+            return 0, 0
+        offset = events[-1].mono_ms
+        if start == log.start_offset or events[0].mono_ms != offset:
+            break
+        length *= 2
+    same = [each for each in events if each.mono_ms == offset and each.group is not None]
+    return offset, 0 if events[-1].group is None else len(same)
 
 
 def _newest(log: Log) -> dict[bytes, bytes]:

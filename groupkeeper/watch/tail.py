@@ -147,8 +147,10 @@ class Tail:
             self._failed.clear()
             waiter = asyncio.ensure_future(self._failed.wait())
             waited = [waiter, *self._tasks.values()]
-            await asyncio.wait(waited, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
-            waiter.cancel()
+            try:
+                await asyncio.wait(waited, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiter.cancel()
         if self._unread:
             await asyncio.sleep(self._backoff.failed())
         for node, task in [*self._tasks.items()]:

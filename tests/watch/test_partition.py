@@ -24,7 +24,9 @@ def events_of(batches: list[bytes], fold: PartitionWatch | None = None) -> list[
     return [each for data in batches for each in fold.feed(data).events]
 
 
-def newest(records: list[StateRecord], before: dict[bytes, bytes] | None = None) -> dict[bytes, bytes]:
+def newest(
+    records: list[StateRecord], before: dict[bytes, bytes] | None = None
+) -> dict[bytes, bytes]:
     found = dict(before or {})
     for key, value in records:
         if value is None:
@@ -45,9 +47,12 @@ def test_events_do_not_depend_on_where_responses_end(seed: int) -> None:
     while start < len(data):
         end = start + chance.randrange(100, 5_000)
         found += fold.feed(data[start:end]).events
-        start += next(  # all batches that were whole
-            (at for at in [*accumulate(map(len, batches), initial=0)][::-1] if at <= end), 0
-        ) - start
+        start += (
+            next(  # all batches that were whole
+                (at for at in [*accumulate(map(len, batches), initial=0)][::-1] if at <= end), 0
+            )
+            - start
+        )
     assert fold.position == begun().feed(data).position
     assert found == events_of(batches)
 
@@ -70,10 +75,12 @@ def test_events_that_are_stored_are_left_out_when_the_log_is_read_again() -> Non
     state = newest(fold.checkpoint())
     for data in batches[:30]:
         fold.feed(data)
-    state = newest([fold.stored()], state)
+    before = events_of(batches[:30])
     again = PartitionWatch.restore(0, state)
+    last = before[-1].offset
+    again.leave_out(last, sum(each.offset == last for each in before) - 1)
     assert again.position == 0
-    assert events_of(batches, again) == events_of(batches)[len(events_of(batches[:30])) :]
+    assert events_of(batches, again) == events_of(batches)[len(before) - 1 :]
 
 
 def test_rounds_of_a_group_are_numbered() -> None:

@@ -236,7 +236,7 @@ def test_a_state_that_is_none_is_told() -> None:
     fold = begun(store)
     store.checkpoint(fold)
     bad = json.dumps({"v": 1}).encode()
-    store._commit(0, (), [(b"", bad)])
+    store._write(0, [(b"", bad)])
     store.close()
     with pytest.raises(Corrupt, match="not the state of an observer"):
         opened(files).open(0)
