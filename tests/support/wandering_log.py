@@ -37,4 +37,3 @@ def _batch(span: Span, items: Sequence[Fed]) -> bytes:
             records += [TimedRecord(ms, key, value) for ms in times]
     assert len(records) == span.records, "as the span says"
     return encode_timed_batch(span.first_offset, span.leader_epoch or 0, records)
-

@@ -82,7 +82,7 @@ def played(play: Play, partitions: int = 1, *, ends_with: type[Exception] | None
 async def until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
     """Wait, in virtual time, for a condition."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110  # conditions of several parts
             await asyncio.sleep(0.01)
 
 
