@@ -174,8 +174,6 @@ class _Report:
         limits = session_limits(self._settings)
         found = await read_inferred(self._client, self._group, last, since, limits)
         if isinstance(found, Inferred):
-            if self._events_enabled() == "false":
-                remark(SWITCHED_OFF)
             most = last if since is not None else last or LAST
             await self._show_inferred(found, most, watch=watch)
             return
@@ -193,6 +191,8 @@ class _Report:
 
     async def _show_inferred(self, found: Inferred, most: int | None, *, watch: bool) -> None:
         """Print the last rounds (None: all). Raises CommandRefused for a missing group."""
+        if self._events_enabled() == "false":
+            remark(SWITCHED_OFF)
         log, told, since = found
         entries = told.all(with_rest=not watch)
         when = since_text(since)
