@@ -1,4 +1,4 @@
-"""`groupkeeper why`: why a group rebalanced, from its stored events."""
+"""`groupkeeper why`: why a group rebalanced, by its stored events, or inferred from its records."""
 
 from collections import deque
 from typing import TYPE_CHECKING, Final
@@ -82,8 +82,10 @@ def why(
     """Show why GROUP rebalanced: the trigger of each rebalance, the client, and what to change.
 
     Reads the events that a Groupkeeper server has stored (topic `__group_events`), and queries its
-    HTTP port for the current activity of the group. For other Kafka clusters, it shows state and
-    members only: causes are not stored there.
+    HTTP port for the current activity of the group. Other Kafka clusters store no causes: there
+    they are inferred from the group's records in `__consumer_offsets`, of the last hour unless
+    --since or --last say otherwise, and each says how sure it is. That needs READ on this topic
+    and DESCRIBE on the group.
 
     \b
       groupkeeper why billing
