@@ -315,7 +315,8 @@ class Telling:
             "evidence": {"owned": True} if self.now.is_told else {},
         }
         at = SEEN, self.now.generation - 1
-        self.tell("rebalance_started", end_ms, {"cause": first, "from_state": from_state}, *at)
+        known = {} if from_state is None else {"from_state": from_state}
+        self.tell("rebalance_started", end_ms, {"cause": first, **known}, *at)
         for code in cause.more:
             self.tell("rebalance_cause_added", end_ms, {"cause": {"code": code}}, *at)
 
@@ -338,7 +339,8 @@ class Telling:
         for old, new in changes.replaced:
             last_ms = setting.of(old).last_ms
             away_ms = None if last_ms is None else max(0, end_ms - last_ms)
-            how = {"old_member": old.member, "away_ms": away_ms, "quick": not self.is_in_round}
+            how = {"old_member": old.member, "quick": not self.is_in_round}
+            how |= {} if away_ms is None else {"away_ms": away_ms}
             self.member("member_replaced", new, end_ms, **how)
         for new in changes.joined:
             kind = "dynamic" if new.instance is None else "static"

@@ -154,7 +154,10 @@ class GroupEvents:
                 known = ALL  # the first record of a group, wherever the reading began
             story = self._story = Story.begin(record, known)
         kind = CONVERTED if converted else kind_of(story.before, now)
-        return _events(story.add(record, now, kind, known))
+        told = _events(story.add(record, now, kind, known))
+        if told and told[0].event.type == "group_created" and not now.generation:
+            del told[1:]  # it is empty, but was not emptied
+        return told
 
     def _epoch(self, record: GroupRecord, *, converted: bool) -> list[Told]:
         """Return the events of the record of another group's epoch."""

@@ -24,7 +24,7 @@ from groupkeeper.history.inference import (
     UNKNOWN,
 )
 from groupkeeper.history.rounds import Round
-from groupkeeper.why.texts import joined_text, name_of, person, some_of, span
+from groupkeeper.why.texts import joined_text, name_of, person, some_of, span, time_text
 
 READ_EARLIER: Final = "Read further back, with an earlier --since, to see what triggered it."
 NO_RECORD: Final = "the record before this one was not read"
@@ -105,10 +105,12 @@ def _members(code: str, current: Round, name: str) -> list[Part]:
 
 
 def _of_silence(current: Round, found: list[Part]) -> str:
-    """Say how long before the end of its session a member had committed last."""
+    """Name the session timeout, and the time of the last commit."""
+    limit = current.session_timeout_ms
+    text = f" of {limit}" if limit is not None and len(found) == 1 else ""
     silent = [number(each["cause"].get("evidence") or {}, "silent_ms") for each in found]
-    known = [each for each in silent if each is not None]
-    return f"; the last commit was {span(max(known))} before" if known else ""
+    last = [each["at_ms"] - ms for each, ms in zip(found, silent, strict=True) if ms is not None]
+    return f"{text}; the last commit was at {time_text(max(last))}" if last else text
 
 
 def _of_departure(current: Round, found: list[Part]) -> str:
@@ -137,8 +139,8 @@ _SENTENCES: Final[Mapping[str, tuple[str, str, str]]] = {
     LEFT: ("removed", "left", "left"),
     EXPIRED: (
         "removed",
-        "was removed, as no heartbeat came in time",
-        "were removed, as no heartbeat came in time",
+        "was removed: no heartbeat came within its session.timeout.ms",
+        "were removed: no heartbeats came within their session.timeout.ms",
     ),
     REMOVED: (
         "removed",

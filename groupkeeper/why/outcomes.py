@@ -107,6 +107,8 @@ def moved_text(current: Round) -> str:
 def _assigned(current: Round) -> str:
     if current.partitions is None or current.assignment is None:
         return ""
+    if current.source and not current.partitions:  # nor do records list members without partitions
+        return "No partition was assigned."
     owners = sum(any((each.get("partitions") or {}).values()) for each in current.assignment)
     of = f"{owners} of " if owners < len(current.assignment) else ""
     members = count(len(current.assignment), "member")

@@ -1,4 +1,4 @@
-"""`groupkeeper why`: why a group rebalanced, from its stored events."""
+"""`groupkeeper why`: why a group rebalanced, by its stored events, or inferred from its records."""
 
 from collections import deque
 from typing import TYPE_CHECKING, Final
@@ -82,8 +82,10 @@ def why(
     """Show why GROUP rebalanced: the trigger of each rebalance, the client, and what to change.
 
     Reads the events that a Groupkeeper server has stored (topic `__group_events`), and queries its
-    HTTP port for the current activity of the group. For other Kafka clusters, it shows state and
-    members only: causes are not stored there.
+    HTTP port for the current activity of the group. Other Kafka clusters store no causes: there
+    they are inferred from the group's records in `__consumer_offsets`, of the last hour unless
+    --since or --last say otherwise, and each says how sure it is. That needs READ on this topic
+    and DESCRIBE on the group.
 
     \b
       groupkeeper why billing
@@ -174,8 +176,6 @@ class _Report:
         limits = session_limits(self._settings)
         found = await read_inferred(self._client, self._group, last, since, limits)
         if isinstance(found, Inferred):
-            if self._events_enabled() == "false":
-                remark(SWITCHED_OFF)
             most = last if since is not None else last or LAST
             await self._show_inferred(found, most, watch=watch)
             return
@@ -193,6 +193,8 @@ class _Report:
 
     async def _show_inferred(self, found: Inferred, most: int | None, *, watch: bool) -> None:
         """Print the last rounds (None: all). Raises CommandRefused for a missing group."""
+        if self._events_enabled() == "false":
+            remark(SWITCHED_OFF)
         log, told, since = found
         entries = told.all(with_rest=not watch)
         when = since_text(since)
