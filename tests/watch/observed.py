@@ -134,6 +134,6 @@ def _events(logs: Any) -> list[Event]:
     for log in logs:
         for chunk in [] if log is None else log.batches(log.start_offset):
             for header in iter_batches(chunk):
-                for each in decode_records(chunk, header):
-                    found.append(decode(each.key, each.value or b""))
+                records = decode_records(chunk, header)
+                found += [decode(each.key, each.value or b"") for each in records]
     return found

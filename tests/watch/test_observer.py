@@ -1,12 +1,12 @@
 """An observer beside a server: what it infers, what it serves, and how it goes on after its end."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
 from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.protocol.group_events import Event
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.watch.views import WatchedPartition
+from tests.support.requests import join_request
 from tests.support.served import Client, Served, settle
 from tests.watch.observed import Observed
 
@@ -14,8 +14,8 @@ Codes = dict[tuple[str, int], str]
 
 
 @pytest.fixture
-def observed(served: Served) -> Iterator[Observed]:
-    yield Observed(served)
+def observed(served: Served) -> Observed:
+    return Observed(served)
 
 
 def codes(events: list[Event]) -> Codes:
@@ -38,7 +38,7 @@ def play(served: Served, group: str = "billing") -> tuple[Client, str]:
 
 
 def bea_joins(served: Served, ann: Client, bea: Client, group: str, first: str) -> None:
-    bea.send(3, _join(group, ""))
+    bea.send(3, join_request(group, ""))
     served.advance(0.5)
     joined = ann.join(group, first)
     second = bea.take()
@@ -51,12 +51,6 @@ def bea_joins(served: Served, ann: Client, bea: Client, group: str, first: str) 
     served.advance(0.5)
     again = ann.join(group, first)
     ann.sync(first, again.generation_id, group, **{first: b"plan"})
-
-
-def _join(group: str, member: str) -> Any:
-    from tests.support.requests import join_request
-
-    return join_request(group, member)
 
 
 def test_causes_are_those_that_the_server_stored(observed: Observed) -> None:
@@ -163,8 +157,6 @@ def test_an_unknown_group_is_not_found(observed: Observed) -> None:
 def test_a_deleted_group_is_gone_and_its_history_stays(observed: Observed) -> None:
     ann, first = play(observed.served)
     ann.leave(first, group_id="billing")
-    from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
-
     ann.call(2, DeleteGroupsRequest(groups_names=["billing"]))
     observed.caught_up()
     assert observed.web.found("groups")["groups"] == []
@@ -175,13 +167,21 @@ def test_a_deleted_group_is_gone_and_its_history_stays(observed: Observed) -> No
 # -- ready ---------------------------------------------------------------------------------------
 
 
-def test_it_is_ready_when_it_has_caught_up(observed: Observed) -> None:
-    for each in observed.server.groups.partitions:
-        each.is_ready = False
-    play(observed.served)
-    assert not [*observed.server.groups.snapshots()][0].reason == ""
+def test_it_is_ready_when_it_has_caught_up(served: Served) -> None:
+    play(served)
+    observed = Observed(served)
+    assert {each.state for each in observed.server.groups.snapshots()} == {"loading"}
+    status, line = observed.web.error("groups", "billing")
+    assert (status, "is loading" in line) == (503, True)
     observed.caught_up()
     assert {each.state for each in observed.server.groups.snapshots()} == {"active"}
+    assert observed.web.found("groups", "billing")["state"] == "Stable"
+
+
+def test_a_partition_says_how_much_is_left_to_read(observed: Observed) -> None:
+    partition = WatchedPartition(0, observed.server.clock)
+    partition.left = 7
+    assert partition.snapshot().reason == "7 records are left to read"
 
 
 def test_metrics_count_rebalances_after_the_history(observed: Observed) -> None:
@@ -237,9 +237,9 @@ def test_a_stop_stores_the_state(observed: Observed) -> None:
 
 def test_the_state_is_stored_from_time_to_time(observed: Observed) -> None:
     play(observed.served)
+    observed.served.advance(40)
     observed.caught_up()
     positions = [each.position for each in observed.server.folds]
-    observed.served.advance(40)
     observed.kill()
     observed.start()
     assert [each.position for each in observed.server.folds] == positions
