@@ -11,7 +11,6 @@ All methods but `log_of` and `is_new` are for one thread, and raise StorageError
 process then has to end.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -22,17 +21,15 @@ from groupkeeper.history.rows import Told
 from groupkeeper.protocol.group_events import TOPIC, Event, decode
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.protocol.timed_batch import TimedRecord, size_of_record
-from groupkeeper.storage.errors import Corrupt, StorageError, remedy
+from groupkeeper.storage.errors import Corrupt
 from groupkeeper.storage.files.files import Files
-from groupkeeper.storage.files.whole import read_whole, replace_whole
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.log.log import Log
 from groupkeeper.storage.log.queued_log import Append, TimedAppend
+from groupkeeper.storage.observer_mark import OtherDirectory, check_mark
 from groupkeeper.storage.store import Store
 from groupkeeper.watch.partition import PartitionWatch, StateRecord, Step
 
-MARK: Final = "observer"
-"""File that makes a directory one of an observer; it names the cluster."""
 STATE_TOPIC: Final = "__observer"
 """Name of the logs of the state, without the partition."""
 FLUSH_BYTES: Final = 1024 * 1024
@@ -46,10 +43,6 @@ STATE_LEAST: Final = 4 * 1024 * 1024
 """A state log below this size is not written anew."""
 STATE_GROWTH: Final = 3
 """A state log is written anew when it is this many times as large as it has to be."""
-
-
-class OtherDirectory(StorageError):
-    """The directory is not one of an observer of this cluster."""
 
 
 @dataclass(slots=True)
@@ -245,39 +238,6 @@ def stored_event(told: Told, seq: int) -> Event:
     """Return an inferred event in the form of the topic, with its source and confidence."""
     event = told.stored()
     return event._replace(seq=seq, fields=checked(event)[0])
-
-
-def check_mark(files: Files, data_dir: str, cluster: str) -> None:
-    """Mark an empty or missing directory as one of an observer of this cluster.
-
-    Raises OtherDirectory if it is in use for something else, and OSError.
-    """
-    path = f"{data_dir}/{MARK}"
-    if files.look(path) is None:
-        if set(files.list_folder(data_dir)) - {f"{MARK}.tmp"}:
-            raise OtherDirectory(
-                f"{data_dir} has other data than an observer's: choose an empty --data"
-            )
-        files.make_folder(data_dir)
-        replace_whole(files, path, json.dumps({"cluster": cluster}).encode() + b"\n")
-        files.sync_folder(data_dir)
-        return
-    try:
-        known = json.loads(read_whole(files, path))["cluster"]
-    except (ValueError, KeyError, TypeError):
-        raise Corrupt(f"{path} is damaged: {remedy(data_dir)}") from None
-    if known != cluster:
-        raise OtherDirectory(
-            f"{data_dir} is of the cluster {known}, and {cluster} answers: choose another --data"
-        )
-
-
-def refuse_observer(files: Files, data_dir: str) -> None:
-    """Raise OtherDirectory for the directory of an observer, for a server."""
-    if files.look(f"{data_dir}/{MARK}") is not None:
-        raise OtherDirectory(
-            f"{data_dir} is of `groupkeeper observe`: choose another --data-dir for a server"
-        )
 
 
 def _last_event(log: Log) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from groupkeeper.coordinator.records import restore_group
 from groupkeeper.coordinator.soft_state import Rebalance
 from groupkeeper.groups.group_partitions import counted
 from groupkeeper.history.rounds import Round
+from groupkeeper.history.rows import LOG
 from groupkeeper.observe.metrics import PartitionSnapshot
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.group_events import CauseCode
@@ -24,7 +25,7 @@ from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.records.consumer_offsets import decode_group_value
 from groupkeeper.turns import Slices
 from groupkeeper.watch.group import GroupWatch, LastCause
-from groupkeeper.why.words import cause_text
+from groupkeeper.why.words import trigger
 
 _CODES: Final = {str(each): each for each in CauseCode}
 
@@ -79,15 +80,11 @@ class WatchedPartition:
         view = self._groups.get(group_id)
         if view is None or view.cause is None:
             return None
-        at_ms, number, cause, confidence = (
-            view.cause.at_ms,
-            view.cause.round,
-            view.cause.cause,
-            view.cause.confidence,
-        )
-        text = cause_text(cause, Round(group_id, 0, number, view.group.generation))
-        about = {"code": cause.get("code"), "text": text, "at_ms": at_ms}
-        return about | {"source": "log", "confidence": confidence}
+        found = view.cause
+        current = Round(group_id, 0, found.round, view.group.generation, cause=found.cause)
+        current.source, current.confidence = LOG, found.confidence
+        about = {"code": found.cause.get("code"), "text": trigger(current), "at_ms": found.at_ms}
+        return about | {"source": LOG, "confidence": found.confidence}
 
     # -- as `ServedPartition` ----------------------------------------------------------------------
 

@@ -12,9 +12,10 @@ from groupkeeper.protocol.group_events import Event, decode
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.storage.errors import Corrupt, Locked
 from groupkeeper.storage.files.memory import MemoryFiles
+from groupkeeper.storage.observer_mark import OtherDirectory
 from groupkeeper.watch import store as store_module
 from groupkeeper.watch.partition import PartitionWatch
-from groupkeeper.watch.store import OtherDirectory, WatchStore
+from groupkeeper.watch.store import WatchStore
 from tests.analytics.churn import churn
 from tests.analytics.logs import batch, commit, group
 from tests.support.fake_files import Crash, FakeDisk, FakeFiles
