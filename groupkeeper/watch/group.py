@@ -22,6 +22,8 @@ STATES: Final[Mapping[str, str]] = {
 }
 """Type of event -> state of the group after it."""
 _STARTED: Final = "rebalance_started"
+_ENDS: Final = frozenset({"rebalance_completed", "rebalance_abandoned"})
+"""Types of the events that end a round; they say how sure its cause is."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -83,13 +85,13 @@ class GroupWatch:
             state = STATES.get(event.type, "")
             event = event._replace(round=number, state=state)
             found.append(told._replace(event=event))
-        ends = [each for each in found if each.event.type == "rebalance_completed"]
-        for told in found:
-            if told.event.type == _STARTED:
-                cause = told.event.fields.get("cause") or {}
-                sure = ends[0].confidence if ends else told.confidence
-                at = told.event.at_ms, told.event.round
-                self.last_cause = LastCause(*at, cause, sure)
+        started = [each for each in found if each.event.type == _STARTED]
+        if started:
+            event = started[-1].event
+            cause = event.fields.get("cause") or {}
+            ends = [each.confidence for each in found if each.event.type in _ENDS]
+            sure = ends[-1] if ends else started[-1].confidence
+            self.last_cause = LastCause(event.at_ms, event.round, cause, sure)
         return found
 
     # -- state -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import { openWithToken, token, tokenForm } from "./token.js";
 const GROUP = "/groups/";
 const content = document.getElementById("content");
 const live = document.getElementById("live");
+const observing = document.getElementById("observing");
 const trouble = document.getElementById("trouble");
 const access = document.getElementById("access");
 const forget = document.getElementById("forget");
@@ -53,6 +54,8 @@ function sayLive(isStream, atMs) {
 }
 
 function sayTrouble() {
+  show(observing, link.observes !== null && h("p", {},
+    `Observes the cluster at ${link.observes}, read-only. Causes are inferred from what groups wrote there; each says how sure it is.`));
   if (!link.isLost) {
     show(trouble);
     return;
