@@ -5,6 +5,7 @@
     python -m tests.truth killed java        real clients whose situation or library has these words
     python -m tests.truth --verbose ...      and all events of the situations that are wrong
     python -m tests.truth incidents --help   incidents, and whether what is told of them is true
+    python -m tests.truth observed --help    situations beside Apache Kafka, and what is inferred
     python -m tests.truth advice --help      advice that is followed, and what becomes of it
 
 Exit code 1: something is wrong.
@@ -25,6 +26,7 @@ from tests.parity import happened, virtual
 from tests.parity.transcript import Run, load
 from tests.truth.catalogue import SITUATIONS
 from tests.truth.incidents import advised_command, command
+from tests.truth.observed import command as observed_command
 from tests.truth.play import Play, Situation
 
 AT_ONCE = 4
@@ -78,6 +80,8 @@ def main(words: list[str]) -> int:
     """Play what is chosen; 0 if all of it is right."""
     if words[:1] == ["incidents"]:
         return command.main(words[1:])
+    if words[:1] == ["observed"]:
+        return observed_command.main(words[1:])
     if words[:1] == ["advice"]:
         return advised_command.main(words[1:])
     verbose = "--verbose" in words

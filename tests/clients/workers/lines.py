@@ -86,6 +86,8 @@ class Worker:
         }
         if instance_id is not None:
             settings["group.instance.id"] = instance_id
+        if settings.get("group.protocol") == "consumer":  # the broker says how long these are
+            del settings["session.timeout.ms"], settings["heartbeat.interval.ms"]
         self.start(topics, settings)
         self.polls = True
 

@@ -24,6 +24,7 @@ type command struct {
 	SessionMS   int            `json:"session_ms"`
 	HeartbeatMS int            `json:"heartbeat_ms"`
 	InstanceID  *string        `json:"instance_id"`
+	AutoCommit  bool           `json:"auto_commit"`
 	More        map[string]any `json:"more"`
 }
 
@@ -89,7 +90,7 @@ func start(bootstrap string, wanted command) (*kgo.Client, error) {
 		kgo.HeartbeatInterval(ms(wanted.HeartbeatMS)),
 		kgo.ClientID(wanted.More["client.id"].(string)),
 		kgo.Balancers(balancer),
-		kgo.DisableAutoCommit(),
+		committing(wanted),
 		kgo.OnPartitionsAssigned(moved(true)),
 		kgo.OnPartitionsRevoked(moved(false)),
 		kgo.OnPartitionsLost(moved(false)),
@@ -109,6 +110,13 @@ func start(bootstrap string, wanted command) (*kgo.Client, error) {
 		go poll(client)
 	}
 	return client, err
+}
+
+func committing(wanted command) kgo.Opt {
+	if interval, ok := wanted.More["auto.commit.interval.ms"].(float64); ok && wanted.AutoCommit {
+		return kgo.AutoCommitInterval(ms(int(interval)))
+	}
+	return kgo.DisableAutoCommit()
 }
 
 // What it takes to get in where not everybody may.

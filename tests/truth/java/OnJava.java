@@ -124,6 +124,9 @@ public final class OnJava implements ConsumerRebalanceListener {
         if (!words.get("instance_id").equals("null")) {
             settings.put("group.instance.id", words.get("instance_id"));
         }
+        if ("consumer".equals(words.get("group.protocol"))) { // the broker says how long these are
+            settings.keySet().removeAll(List.of("session.timeout.ms", "heartbeat.interval.ms"));
+        }
         consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer());
         consumer.subscribe(List.of(words.get("topics")), this);
     }

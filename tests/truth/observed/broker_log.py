@@ -1,0 +1,200 @@
+"""Reads from the log lines of Apache Kafka's coordinator why each group rebalanced: the truth.
+
+    truth = read(lines)["billing"]
+    truth.rebalances[7].first        # the reason of the rebalance that made generation 7
+
+A rebalance is known by the generation that it made. Kafka logs the first reason when the join
+phase begins; who comes and goes while it lasts is logged by itself. Coordinators of several brokers
+may each know a group: lines are sorted by their times.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+JOINED, LEFT, EXPIRED = "member_joined", "member_left", "session_expired"
+JOIN_TIMEOUT, SYNC_TIMEOUT = "join_timeout", "sync_timeout"
+UPDATED, LEADER, RETURNED = "updated", "leader", "returned"
+"""Reasons that the log of the coordinator gives, and no code of ours has exactly."""
+CHANGED, UNREADY = "static_member_returned_changed", "static_member_returned_unready"
+OTHER = "other"
+
+_ID = r"(?P<member>\S+?)"
+_GROUP = r"(?P<group>\S+?)"
+_REASON: Final = (
+    (JOINED, rf"Adding new member {_ID} with group instance id (?P<instance>\S+?)(;|$)"),
+    (UPDATED, rf"Updating metadata for member {_ID} during (?P<state>\w+)"),
+    (LEADER, rf"Leader {_ID} re-joining group during (?P<state>\w+)"),
+    (LEFT, rf"Removing member {_ID} on LeaveGroup"),
+    (LEFT, rf"explicit `?LeaveGroup`? request for \({_ID}\) members"),
+    (EXPIRED, rf"removing member {_ID} on heartbeat expiration"),
+    (CHANGED, rf"Group's selectedProtocol will change because static member {_ID} with"),
+    (UNREADY, rf"Updating metadata for static member {_ID} with"),
+    (SYNC_TIMEOUT, r"Removing (?P<members>.+) on pending sync request expiration"),
+)
+_LINES: Final = (
+    (
+        "preparing",
+        rf"Preparing to rebalance group {_GROUP} in state (?P<state>\w+) with old generation "
+        r"(?P<generation>\d+) \(reason: (?P<reason>.*)\)\.",
+    ),
+    ("stable", rf"Stabilized group {_GROUP} generation (?P<generation>\d+) with"),
+    ("empty", rf"Group {_GROUP} with generation (?P<generation>\d+) is now empty"),
+    (EXPIRED, rf"Member {_ID} in group {_GROUP} has failed, removing it from the group"),
+    (
+        LEFT,
+        rf"\[Group(Id)? {_GROUP}\] (?P<kind>Dynamic|Static|Pending)? ?[Mm]ember {_ID} "
+        r"(with instance id (?P<instance>\S+) )?has left group through explicit `LeaveGroup` "
+        r"request; client reason: (?P<reason>.*)",
+    ),
+    (JOIN_TIMEOUT, rf"Group {_GROUP} removed dynamic members who haven't joined: (?P<members>.*)"),
+    (
+        SYNC_TIMEOUT,
+        rf"Group {_GROUP} removed members who haven't sent their sync requests: (?P<members>.*)",
+    ),
+    (
+        JOINED,
+        rf"Pending dynamic member with id {_ID} joins group {_GROUP} in \w+ state\. Adding to the "
+        r"group now",
+    ),
+    (
+        JOINED,
+        rf"Static member with groupInstanceId=(?P<instance>\S+) and unknown member id joins group "
+        rf"{_GROUP} in \w+ state\. Created a new member id {_ID} for this member",
+    ),
+    (
+        JOINED,
+        rf"Dynamic member with unknown member id joins group {_GROUP} in state \w+\. Created a new "
+        rf"member id {_ID} and added the member",
+    ),
+    (
+        RETURNED,
+        rf"Static member with groupInstanceId=(?P<instance>\S+) and unknown member id joins group "
+        rf"{_GROUP} in (?P<state>\w+) state\. Replacing previously mapped member {_ID} with",
+    ),
+    ("loaded", rf"Loaded classic group {_GROUP} with (?P<generation>\d+) members"),
+    # consumer groups
+    ("consumer joined", rf"\[GroupId {_GROUP}\] Member {_ID} joins the consumer group using the"),
+    ("consumer left", rf"\[GroupId {_GROUP}\] Member {_ID} left the consumer group"),
+    (
+        "consumer fenced",
+        rf"\[GroupId {_GROUP}\] Member {_ID} fenced from the group because (?P<reason>.*)",
+    ),
+)
+_COMPILED: Final = [(kind, re.compile(pattern)) for kind, pattern in _LINES]
+_REASONS: Final = [(code, re.compile(pattern)) for code, pattern in _REASON]
+_TIME: Final = re.compile(r"(\d{13}) ")
+_UUID: Final = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_MEMBER_IDS: Final = re.compile(r"[^\s,\[\]{}()=]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What a member did, or what became of it. `text`: what the client said, or the whole line."""
+
+    code: str
+    member: str = ""
+    at_ms: int = 0
+    text: str = ""
+    is_static: bool = False
+
+    @property
+    def name(self) -> str:
+        """The member's client id, or instance id: its id without what the coordinator added."""
+        return _UUID.sub("", self.member)
+
+
+@dataclass(slots=True)
+class Rebalance:
+    """One rebalance, which made `generation`. `first` is None if its begin was not logged, as of a
+    generation that another coordinator made.
+    """
+
+    generation: int
+    at_ms: int = 0
+    first: Reason | None = None
+    also: list[Reason] = field(default_factory=list)
+    """All who came and went since the one before, the first reason too."""
+    ended: str = ""
+    """`stable`, `empty`, or nothing for one that made no assignment."""
+
+
+@dataclass(slots=True)
+class GroupTruth:
+    """The rebalances of a group, by the generation that they made."""
+
+    rebalances: dict[int, Rebalance] = field(default_factory=dict)
+    consumer: list[Reason] = field(default_factory=list)
+    """Of a consumer group: who came and went."""
+    loads: int = 0
+    _since: list[Reason] = field(default_factory=list)
+    _under_way: Rebalance | None = None
+
+    def take(self, kind: str, found: dict[str, str], at_ms: int) -> None:
+        """Add a line."""
+        if kind.startswith("consumer "):
+            self.consumer.append(Reason(kind[9:], found["member"], at_ms, found.get("reason", "")))
+        elif kind == "loaded":
+            self.loads += 1
+        elif kind == "preparing":
+            self._prepare(found, at_ms)
+        elif kind in {"stable", "empty"}:
+            self._end(kind, int(found["generation"]))
+        elif kind in {JOIN_TIMEOUT, SYNC_TIMEOUT}:
+            for each in _MEMBER_IDS.findall(found["members"]):
+                self._note(Reason(kind, each, at_ms))
+        elif found.get("kind") != "Pending":
+            text, is_static = found.get("reason", ""), bool(found.get("instance"))
+            self._note(Reason(kind, found["member"], at_ms, text, is_static))
+
+    def _note(self, reason: Reason) -> None:
+        (self._since if self._under_way is None else self._under_way.also).append(reason)
+
+    def _prepare(self, found: dict[str, str], at_ms: int) -> None:
+        made = Rebalance(int(found["generation"]) + 1, at_ms, _reason(found["reason"], at_ms))
+        before = self._under_way
+        made.also = self._since if before is None else []
+        if before is not None and before.generation == made.generation:
+            made.also = before.also
+        self.rebalances[made.generation] = self._under_way = made
+        self._since = []
+
+    def _end(self, kind: str, generation: int) -> None:
+        made = self._under_way
+        if made is None or made.generation != generation:
+            made = self.rebalances.setdefault(generation, Rebalance(generation))
+            made.also += self._since
+            self._since = []
+        made.ended = kind
+        # In the sync phase members may still come and go: that begins the next rebalance.
+        self._under_way = None
+
+
+def _reason(text: str, at_ms: int) -> Reason:
+    for code, pattern in _REASONS:
+        if match := pattern.search(text):
+            found = match.groupdict()
+            member = found.get("member") or next(
+                iter(_MEMBER_IDS.findall(found.get("members", ""))), ""
+            )
+            is_static = (found.get("instance") or "null") != "null"
+            return Reason(code, member, at_ms, text, is_static)
+    return Reason(OTHER, "", at_ms, text)
+
+
+def read(lines: Iterable[str]) -> dict[str, GroupTruth]:
+    """The truth of each group that the lines name."""
+    timed = []
+    for number, line in enumerate(lines):
+        if match := _TIME.match(line):
+            timed.append((int(match[1]), number, line[match.end() :]))
+    groups: dict[str, GroupTruth] = {}
+    for at_ms, _, text in sorted(timed):
+        text = re.sub(r"^\[GroupCoordinator id=\d+[^\]]*\] ", "", text)
+        for kind, pattern in _COMPILED:
+            if match := pattern.search(text):
+                found = {key: value or "" for key, value in match.groupdict().items()}
+                groups.setdefault(found["group"], GroupTruth()).take(kind, found, at_ms)
+                break
+    return groups

@@ -1,0 +1,38 @@
+"""Sends a record to each partition of some topics, again and again, until its input ends.
+
+A line of input is a topic's name and its number of partitions; with 0 it gets no more records. It
+runs with nothing on the path but confluent-kafka.
+"""
+
+import sys
+import threading
+import time
+
+from confluent_kafka import KafkaException, Producer
+
+PAUSE_S = 0.4
+topics = {}
+
+
+def read():
+    for line in sys.stdin:
+        name, count = line.split()
+        if int(count):
+            topics[name] = int(count)
+        else:
+            topics.pop(name, None)
+    topics.clear()
+
+
+reader = threading.Thread(target=read, daemon=True)
+reader.start()
+producer = Producer({"bootstrap.servers": sys.argv[1], "message.timeout.ms": 5000, "linger.ms": 5})
+while reader.is_alive():
+    for name, count in list(topics.items()):
+        for number in range(count):
+            try:
+                producer.produce(name, b"x", partition=number)
+            except (BufferError, KafkaException):  # a broker is away
+                time.sleep(PAUSE_S)
+    producer.poll(0)
+    time.sleep(PAUSE_S)

@@ -1,0 +1,57 @@
+"""Situations of the coordinator's broker, and of consumer groups (KIP-848)."""
+
+import time
+
+from tests.clients.libraries import CONFLUENT
+from tests.truth.foreign import JAVA
+from tests.truth.observed.situations import FOUR, situation
+from tests.truth.observed.stage import SESSION_MS, Stage
+
+_CONSUMER = {"group__protocol": "consumer"}
+_THREE = ("alpha", "beta", "gamma")
+
+
+@situation("coordinator's broker killed, back after 5 s", *FOUR, is_alone=True)
+def _broker_killed(stage: Stage) -> None:
+    stage.settled("alpha", "beta")
+    with stage.coordinator_away(5):
+        pass
+    time.sleep(SESSION_MS / 1000 + 6)
+
+
+@situation(
+    "coordinator's broker and a member killed", *FOUR, is_alone=True, needs="session_expired:beta"
+)
+def _both_killed(stage: Stage) -> None:
+    _, beta = stage.settled("alpha", "beta")
+    with stage.coordinator_away(5):
+        stage.kill(beta)
+    time.sleep(SESSION_MS / 1000 + 10)
+
+
+@situation("coordinator's broker killed for longer than a session", *FOUR, is_alone=True)
+def _broker_killed_long(stage: Stage) -> None:
+    stage.settled("alpha", "beta")
+    with stage.coordinator_away(SESSION_MS / 1000 + 3):
+        pass
+    time.sleep(SESSION_MS / 1000 + 6)
+
+
+@situation("consumer group: close", JAVA, CONFLUENT, needs="left:", is_consumer=True)
+def _consumer_closes(stage: Stage) -> None:
+    alpha, beta, gamma = stage.settled(*_THREE, **_CONSUMER)
+    beta.ask("close")
+    stage.settle(alpha, gamma)
+
+
+@situation("consumer group: kill -9", JAVA, CONFLUENT, needs="fenced:", is_consumer=True)
+def _consumer_killed(stage: Stage) -> None:
+    alpha, beta, gamma = stage.settled(*_THREE, **_CONSUMER)
+    stage.kill(beta)
+    stage.settle(alpha, gamma)
+
+
+@situation("consumer group: a member joins", JAVA, CONFLUENT, needs="joined:", is_consumer=True)
+def _consumer_joins(stage: Stage) -> None:
+    members = stage.settled("alpha", "beta", **_CONSUMER)
+    stage.settle(*members, stage.join("gamma", **_CONSUMER))

@@ -1,0 +1,193 @@
+"""Plays situations beside Apache Kafka, some at a time, and keeps each outcome as a line of JSON, so
+that a run that was broken off goes on where it was.
+"""
+
+import json
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from tests.truth.observed import broker_log, observers
+from tests.truth.observed.broker_log import GroupTruth, Reason
+from tests.truth.observed.judging import NOT_PLAYED, PlayVerdict, judge, judge_consumer
+from tests.truth.observed.observers import Row
+from tests.truth.observed.situations import Situation
+from tests.truth.observed.stage import Deed, Site, Stage
+
+AT_ONCE: Final = 4
+"""Plays wait most of the time, but clients and brokers share the cores."""
+OBSERVER, WHY = "observer", "why"
+LAYERS: Final = (OBSERVER, WHY)
+_LATER_S: Final = 2.0
+"""Time for the last records and lines."""
+_OBSERVED_S: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one play. `told`: the rows of each layer; without any the play itself failed,
+    for which `error` says why. `lines`: what the coordinator logged of the group.
+    """
+
+    situation: str
+    client: str
+    number: int
+    seconds: float
+    group: str = ""
+    begun_ms: int = 0
+    told: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    deeds: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    error: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.situation, self.client, self.number
+
+
+Job = tuple[Situation, int]
+
+
+def play(site: Site, situation: Situation, number: int) -> Outcome:
+    """Play a situation once, and ask both layers what happened."""
+    began = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="groupkeeper-observed-"))
+    found = partial(Outcome, situation.name, situation.client.name, number)
+    try:
+        stage = Stage(situation.client, site, folder, is_fed=situation.is_fed)
+        try:
+            situation.begin(stage)
+        finally:
+            # Members stay until all is read: else their end would be told, too.
+            outcome = _outcome(site, stage, found) if stage.begun_ms else None
+            stage.close()
+        assert outcome is not None
+        return outcome(seconds=_since(began))
+    except Exception as raised:  # noqa: BLE001  # one play's failure is not the end of all
+        error = f"{type(raised).__name__}: {raised}".splitlines()[0]
+        return found(seconds=_since(began), error=error)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _since(began: float) -> float:
+    return round(time.monotonic() - began, 1)
+
+
+def _outcome(site: Site, stage: Stage, found: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    time.sleep(_LATER_S)
+    group = stage.group.name
+    lines = [each for each in site.cluster.log_lines() if group in each]
+    generations = _written(broker_log.read(lines).get(group, GroupTruth()))
+
+    def is_enough(rows: Sequence[Row]) -> bool:
+        return generations <= {row.get("generation") for row in rows if row["kind"] == "round"}
+
+    watched = observers.same_until(lambda: site.observer.why(group), is_enough, _OBSERVED_S)
+    asked = observers.why(site.cluster.bootstrap, group)
+    return partial(
+        found,
+        group=group,
+        begun_ms=stage.begun_ms,
+        told={OBSERVER: watched, WHY: asked},
+        deeds=[asdict(each) for each in stage.deeds],
+        lines=lines,
+    )
+
+
+def _written(truth: GroupTruth) -> set[int]:
+    return {each.generation for each in truth.rebalances.values() if each.ended}
+
+
+def verdicts(outcome: Outcome, situation: Situation) -> dict[str, PlayVerdict]:
+    """The verdict about each layer, by the rules of today."""
+    truth = broker_log.read(outcome.lines).get(outcome.group, GroupTruth())
+    deeds = [Deed(**each) for each in outcome.deeds]
+    if outcome.error or missing(situation, truth, outcome.begun_ms):
+        return {layer: PlayVerdict(NOT_PLAYED, []) for layer in LAYERS}
+    found = {}
+    for layer in LAYERS:
+        rows = outcome.told[layer]
+        found[layer] = (
+            judge_consumer(rows, truth, outcome.begun_ms)
+            if situation.is_consumer
+            else judge(rows, truth, deeds, outcome.begun_ms, situation.unknowable)
+        )
+    return found
+
+
+def missing(situation: Situation, truth: GroupTruth, begun_ms: int) -> list[str]:
+    """What the coordinator's log lacks of what the situation is about."""
+    happened = [*truth.consumer]
+    for each in truth.rebalances.values():
+        happened += [*each.also, *([each.first] if each.first else [])]
+    later = [each for each in happened if each.at_ms >= begun_ms]
+    return [
+        f"{code}:{name}"
+        for code, name in situation.needs
+        if not any(_fits(each, code, name) for each in later)
+    ]
+
+
+def _fits(reason: Reason, code: str, name: str) -> bool:
+    return (not code or reason.code == code) and (not name or reason.name == name)
+
+
+# -- many ------------------------------------------------------------------------------------------
+
+
+def read(path: Path) -> list[Outcome]:
+    """Outcomes of earlier runs. A line that was not written to its end is left out."""
+    found: dict[tuple[str, str, int], Outcome] = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        with suppress(json.JSONDecodeError):
+            outcome = Outcome(**json.loads(line))
+            found[outcome.key] = outcome
+    return [*found.values()]
+
+
+def to_play(situations: Sequence[Situation], plays: int, done: Iterable[Outcome]) -> list[Job]:
+    """What is left to play: the first play of all, then the second of all, and so on."""
+    played = {each.key for each in done if not each.error}
+    jobs = [(each, number) for number in range(1, plays + 1) for each in situations]
+    return [
+        (situation, number)
+        for situation, number in jobs
+        if (situation.name, situation.client.name, number) not in played
+    ]
+
+
+def run(
+    jobs: Sequence[Job],
+    path: Path | None,
+    at_once: int,
+    player: Callable[[Situation, int], Outcome],
+) -> Iterator[Outcome]:
+    """Play all, those that must be alone last, and append each outcome to the file as soon as there
+    is one.
+    """
+    writing = threading.Lock()
+
+    def one(job: Job) -> Outcome:
+        outcome = player(*job)
+        if path is not None:
+            with writing, path.open("a") as file:
+                file.write(json.dumps(asdict(outcome)) + "\n")
+        return outcome
+
+    for are_alone in (False, True):
+        chosen = [job for job in jobs if job[0].is_alone == are_alone]
+        pool = ThreadPoolExecutor(1 if are_alone else at_once)
+        try:
+            for done in as_completed([pool.submit(one, job) for job in chosen]):
+                yield done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)

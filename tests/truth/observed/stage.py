@@ -1,0 +1,210 @@
+"""What a play is played on: a cluster of Apache Kafka that all plays share, and a group of its own.
+
+What a play does is written down as deeds, for those facts that the coordinator's log lacks.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from groupkeeper.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from tests.clients.libraries import CONFLUENT, Library
+from tests.clients.process import Worker, wait_until
+from tests.clients.scene import PARTITIONS, Group
+from tests.support.wire import connect
+from tests.truth.observed.cluster import Cluster
+from tests.truth.observed.feeder import Feeder
+from tests.truth.observed.observers import Observer
+from tests.truth.play import KAFKA_PYTHON, AllWorkers
+
+SESSION_MS: Final = 10_000
+HEARTBEAT_MS: Final = 3_000
+"""Kafka's default."""
+COMMIT_MS: Final = 1_000
+"""Interval of commits: to the session as Kafka's defaults are, a ninth."""
+POLL_MS: Final = 60_000
+_SETTLE_S: Final = 60.0
+_QUIET_S: Final = HEARTBEAT_MS / 1000 + 1.0
+STALLED, SUBSCRIBED, GREW, REMOVED = "stalled", "subscribed", "partitions added", "removed by admin"
+CLOSED, KILLED, STOPPED, STARTED = "closed", "killed", "stopped", "started"
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What was done to a member (or to the topic), in Unix milliseconds."""
+
+    what: str
+    name: str
+    at_ms: int
+
+
+@dataclass(slots=True)
+class Site:
+    """What all plays share."""
+
+    cluster: Cluster
+    observer: Observer
+    feeder: Feeder
+    alone: threading.Lock = field(default_factory=threading.Lock)
+
+
+def now_ms() -> int:
+    """The time, as Kafka's log lines have it."""
+    return time.time_ns() // 1_000_000
+
+
+class Stage:
+    """One play under way. `is_fed`: records arrive all the time; else members have nothing to
+    commit, which some clients do all the same.
+    """
+
+    def __init__(self, client: Library, site: Site, folder: Path, *, is_fed: bool = True) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.site, self.client = site, client
+        self.deeds: list[Deed] = []
+        self.begun_ms = 0
+        self.workers = AllWorkers(site.cluster, folder)
+        self.admin = self.workers.start(KAFKA_PYTHON)
+        self.group = Group(client, self.workers, self.admin)
+        self._is_fed = is_fed
+        if is_fed:
+            site.feeder.feed(self.group.topic, PARTITIONS)
+
+    def close(self) -> None:
+        """End the members."""
+        if self._is_fed:
+            self.site.feeder.feed(self.group.topic, 0)
+        for each in self.workers.all:
+            each.go_on()
+        self.workers.end()
+
+    # -- members -----------------------------------------------------------------------------------
+
+    def join(
+        self,
+        name: str,
+        *,
+        static: bool = False,
+        session_ms: int = SESSION_MS,
+        poll_ms: int = POLL_MS,
+        library: Library | None = None,
+        commit_ms: int = COMMIT_MS,
+        **more: Any,
+    ) -> Worker:
+        """A member whose client id is its name; a static one has the instance id, too."""
+        settings = {
+            "client.id": name,
+            "max.poll.interval.ms": max(poll_ms, session_ms),
+            "heartbeat.interval.ms": HEARTBEAT_MS,
+            "auto.commit.interval.ms": commit_ms,
+            **{key.replace("__", "."): value for key, value in more.items()},
+        }
+        self._did(STARTED, name)
+        return self.group.join(
+            name if static else None,
+            session_ms=session_ms,
+            auto_commit=True,
+            library=library,
+            more=settings,
+        )
+
+    def settled(self, *names: str, seconds: float = 5.0, **how: Any) -> list[Worker]:
+        """Members that share the topic, joined one after the other, which then consume for a time:
+        the beginning.
+        """
+        members: list[Worker] = []
+        for name in names:
+            members.append(self.join(name, **how))
+            self.settle(*members)
+        time.sleep(seconds)
+        self.begin()
+        return members
+
+    def begin(self) -> None:
+        """What happened so far is not what the play is about."""
+        self.begun_ms = now_ms()
+
+    def settle(self, *members: Worker, seconds: float = _SETTLE_S) -> None:
+        """Wait until these members share the topic, and nothing moves for a heartbeat."""
+        deadline = time.monotonic() + seconds
+        while True:
+            left = max(0.1, deadline - time.monotonic())
+            wait_until(lambda: self._is_shared(members), list(members), left)
+            before = [each.assignments for each in members]
+            time.sleep(_QUIET_S)
+            if [each.assignments for each in members] == before and self._is_shared(members):
+                return
+
+    def _is_shared(self, members: tuple[Worker, ...]) -> bool:
+        shares = [each.assigned or set() for each in members]
+        whole = self.group.partitions
+        return sum(map(len, shares)) == len(whole) and set().union(*shares) == whole
+
+    # -- deeds -------------------------------------------------------------------------------------
+
+    def kill(self, *members: Worker, names: tuple[str, ...] = ()) -> None:
+        """kill -9."""
+        for each in members:
+            each.kill()
+        for name in names:
+            self._did(KILLED, name)
+
+    def stop(self, member: Worker, name: str) -> None:
+        """SIGSTOP: the process stands still."""
+        self._did(STOPPED, name)
+        member.stop()
+
+    def stall(self, member: Worker, name: str, seconds: float) -> None:
+        """Let a member not call poll for a time."""
+        self._did(STALLED, name)
+        member.tell("stall", seconds=seconds)
+
+    def polls_again(self, member: Worker) -> None:
+        """confluent-kafka tells the application in an error that it polled too late."""
+        if member.library is CONFLUENT:
+            wait_until(lambda: member.failed is not None, [member])
+            member.failed = None
+            member.tell("poll_again")
+
+    def subscribe(self, member: Worker, name: str, topic: str) -> None:
+        """Let a member subscribe to another topic."""
+        self._did(SUBSCRIBED, name)
+        member.tell("subscribe", topics=[topic])
+
+    def remove(self, instance: str) -> None:
+        """Let an administrator remove a static member."""
+        self._did(REMOVED, instance)
+        self.admin.ask("remove_instances", group=self.group.name, instance_ids=[instance])
+
+    def add_partitions(self, count: int) -> None:
+        """Let the topic have so many partitions."""
+        self._did(GREW, "")
+        topic = CreatePartitionsTopic(name=self.group.topic, count=count, assignments=None)
+        with connect(("127.0.0.1", self.site.cluster.ports[0])) as client:
+            request = CreatePartitionsRequest(topics=[topic], timeout_ms=10_000)
+            answer = client.call(3, request)
+        assert not answer.results[0].error_code, answer
+        self.group.partitions = {(self.group.topic, number) for number in range(count)}
+
+    @contextmanager
+    def coordinator_away(self, seconds: float) -> Iterator[int]:
+        """Kill the broker that coordinates the group, and start it again after a time."""
+        cluster = self.site.cluster
+        number = cluster.coordinator_of(self.group.name)
+        cluster.brokers[number].kill()
+        try:
+            yield number
+            time.sleep(seconds)
+        finally:
+            cluster.brokers[number].start()
+            cluster.await_ready(number)
+
+    def _did(self, what: str, name: str) -> None:
+        self.deeds.append(Deed(what, name, now_ms()))
