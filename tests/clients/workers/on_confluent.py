@@ -44,7 +44,8 @@ class Confluent(Worker):
     def start(self, topics, settings):
         self.consumer = self._consumer(settings)
         strategy = str(settings.get("partition.assignment.strategy"))
-        self.owned = set() if strategy.startswith("cooperative") else None
+        keeps = strategy.startswith("cooperative") or settings.get("group.protocol") == "consumer"
+        self.owned = set() if keeps else None
         self.do_subscribe(topics)
 
     def do_subscribe(self, topics):

@@ -33,57 +33,46 @@ _REASON: Final = (
     (UNREADY, rf"Updating metadata for static member {_ID} with"),
     (SYNC_TIMEOUT, r"Removing (?P<members>.+) on pending sync request expiration"),
 )
+_JOINS: Final = rf"joins group {_GROUP} in"
+_BY_INSTANCE: Final = (
+    rf"Static member with groupInstanceId=(?P<instance>\S+) and unknown member id {_JOINS} "
+    r"(?P<state>\w+) state\. "
+)
+_LEAVES: Final = (
+    rf"\[Group(Id)? {_GROUP}\] (?P<kind>Dynamic|Static|Pending)? ?[Mm]ember {_ID} "
+    r"(with instance id (?P<instance>\S+) )?has left group through explicit `LeaveGroup` request; "
+    r"client reason: (?P<reason>.*)"
+)
+_PREPARING: Final = (
+    rf"Preparing to rebalance group {_GROUP} in state \w+ with old generation "
+    r"(?P<generation>\d+) \(reason: (?P<reason>.*)\)\."
+)
+_UNKNOWN_ID: Final = (
+    rf"Dynamic member with unknown member id {_JOINS} state \w+\. "
+    rf"Created a new member id {_ID} and added the member"
+)
+_UNSYNCED: Final = rf"Group {_GROUP} removed members who haven't sent their sync requests: "
+_OF_CONSUMER: Final = rf"\[GroupId {_GROUP}\] Member {_ID} "
 _LINES: Final = (
-    (
-        "preparing",
-        rf"Preparing to rebalance group {_GROUP} in state (?P<state>\w+) with old generation "
-        r"(?P<generation>\d+) \(reason: (?P<reason>.*)\)\.",
-    ),
+    ("preparing", _PREPARING),
     ("stable", rf"Stabilized group {_GROUP} generation (?P<generation>\d+) with"),
     ("empty", rf"Group {_GROUP} with generation (?P<generation>\d+) is now empty"),
     (EXPIRED, rf"Member {_ID} in group {_GROUP} has failed, removing it from the group"),
-    (
-        LEFT,
-        rf"\[Group(Id)? {_GROUP}\] (?P<kind>Dynamic|Static|Pending)? ?[Mm]ember {_ID} "
-        r"(with instance id (?P<instance>\S+) )?has left group through explicit `LeaveGroup` "
-        r"request; client reason: (?P<reason>.*)",
-    ),
+    (LEFT, _LEAVES),
     (JOIN_TIMEOUT, rf"Group {_GROUP} removed dynamic members who haven't joined: (?P<members>.*)"),
-    (
-        SYNC_TIMEOUT,
-        rf"Group {_GROUP} removed members who haven't sent their sync requests: (?P<members>.*)",
-    ),
-    (
-        JOINED,
-        rf"Pending dynamic member with id {_ID} joins group {_GROUP} in \w+ state\. Adding to the "
-        r"group now",
-    ),
-    (
-        JOINED,
-        rf"Static member with groupInstanceId=(?P<instance>\S+) and unknown member id joins group "
-        rf"{_GROUP} in \w+ state\. Created a new member id {_ID} for this member",
-    ),
-    (
-        JOINED,
-        rf"Dynamic member with unknown member id joins group {_GROUP} in state \w+\. Created a new "
-        rf"member id {_ID} and added the member",
-    ),
-    (
-        RETURNED,
-        rf"Static member with groupInstanceId=(?P<instance>\S+) and unknown member id joins group "
-        rf"{_GROUP} in (?P<state>\w+) state\. Replacing previously mapped member {_ID} with",
-    ),
+    (SYNC_TIMEOUT, _UNSYNCED + r"(?P<members>.*)"),
+    (JOINED, rf"Pending dynamic member with id {_ID} {_JOINS} \w+ state\. Adding to the group"),
+    (JOINED, _BY_INSTANCE + rf"Created a new member id {_ID} for this member"),
+    (JOINED, _UNKNOWN_ID),
+    (RETURNED, _BY_INSTANCE + rf"Replacing previously mapped member {_ID} with"),
     ("loaded", rf"Loaded classic group {_GROUP} with (?P<generation>\d+) members"),
-    # consumer groups
-    ("consumer joined", rf"\[GroupId {_GROUP}\] Member {_ID} joins the consumer group using the"),
-    ("consumer left", rf"\[GroupId {_GROUP}\] Member {_ID} left the consumer group"),
-    (
-        "consumer fenced",
-        rf"\[GroupId {_GROUP}\] Member {_ID} fenced from the group because (?P<reason>.*)",
-    ),
+    ("consumer joined", _OF_CONSUMER + "joins the consumer group using the"),
+    ("consumer left", _OF_CONSUMER + "left the consumer group"),
+    ("consumer fenced", _OF_CONSUMER + r"fenced from the group because (?P<reason>.*)"),
 )
 _COMPILED: Final = [(kind, re.compile(pattern)) for kind, pattern in _LINES]
 _REASONS: Final = [(code, re.compile(pattern)) for code, pattern in _REASON]
+_COORDINATOR: Final = re.compile(r"^\[GroupCoordinator id=\d+[^\]]*\] ")
 _TIME: Final = re.compile(r"(\d{13}) ")
 _UUID: Final = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _MEMBER_IDS: Final = re.compile(r"[^\s,\[\]{}()=]+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -190,8 +179,8 @@ def read(lines: Iterable[str]) -> dict[str, GroupTruth]:
         if match := _TIME.match(line):
             timed.append((int(match[1]), number, line[match.end() :]))
     groups: dict[str, GroupTruth] = {}
-    for at_ms, _, text in sorted(timed):
-        text = re.sub(r"^\[GroupCoordinator id=\d+[^\]]*\] ", "", text)
+    for at_ms, _, whole in sorted(timed):
+        text = _COORDINATOR.sub("", whole)
         for kind, pattern in _COMPILED:
             if match := pattern.search(text):
                 found = {key: value or "" for key, value in match.groupdict().items()}

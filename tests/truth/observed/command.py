@@ -141,7 +141,7 @@ def _site(brokers: int) -> Iterator[Site]:
 
 
 def markdown(judged: Sequence[Judged]) -> str:
-    """The tables: situations by client, counts of plays and of rebalances, and all that is wrong."""
+    """The tables: situations by client, counts of plays and rebalances, and all that is wrong."""
     return "\n".join([*_cells(judged), "", *_counts(judged), "", *_wrong(judged)])
 
 

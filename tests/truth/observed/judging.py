@@ -1,9 +1,9 @@
 """Compares what is told of a group with what its coordinator's log and the play itself say.
 
 Each told rebalance is judged by the generation that it made. It is *right* if its cause is the
-reason in the log, *unknown* if it says so, and *wrong* if anything that is told (cause, who, reason,
-who came, who is gone and why) is not in the log. A play is wrong if any of its rebalances is, and
-unknown if one of those is that it is about.
+reason in the log, *unknown* if it says so, and *wrong* if anything that is told (cause, who,
+reason, who came, who is gone and why) is not in the log. A play is wrong if any of its rebalances
+is, and unknown if one of those is that it is about.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -157,11 +157,9 @@ def _false_more(row: Row, window: Sequence[Reason], deeds: Sequence[Deed]) -> li
 
 
 def _false_membership(row: Row, window: Sequence[Reason], deeds: Sequence[Deed]) -> list[str]:
-    wrong = []
     joined = {each.name for each in window if each.code in {broker_log.JOINED, broker_log.RETURNED}}
-    for each in row.get("added") or ():
-        if name_of(each["who"]) not in joined:
-            wrong.append(f"told that {name_of(each['who'])} joined")
+    added = [name_of(each["who"]) for each in row.get("added") or ()]
+    wrong = [f"told that {name} joined" for name in added if name not in joined]
     for each in row.get("removed") or ():
         name, cause = name_of(each["who"]), each.get("cause") or {}
         gone = [one for one in window if one.name == name and one.code in _GONE]
@@ -204,8 +202,10 @@ def judge_consumer(rows: Sequence[Row], truth: GroupTruth, begun_ms: int) -> Pla
     for kinds, found, word in (({"joined"}, came, "joined"), ({"left", "fenced"}, gone, "is gone")):
         true = {each.member: each for each in truth.consumer if each.code in kinds}
         heard = {(row.get("who") or {}).get("member"): row for row in found}
-        for member in {*true, *heard}:
-            verdicts.append(_judge_consumer_member(member, true, heard, word, begun_ms))
+        verdicts += [
+            _judge_consumer_member(member, true, heard, word, begun_ms)
+            for member in {*true, *heard}
+        ]
     wrong_rounds = [row for row in rows if row.get("kind") == "round"]
     verdicts += [
         RoundVerdict(row["generation"], WRONG, "no rebalance of a classic group", told_text(row))

@@ -1,8 +1,9 @@
-"""Plays situations beside Apache Kafka, some at a time, and keeps each outcome as a line of JSON, so
-that a run that was broken off goes on where it was.
+"""Plays situations beside Apache Kafka, some at a time, and keeps each outcome as a line of JSON:
+a run that was broken off goes on where it was.
 """
 
 import json
+import random
 import shutil
 import tempfile
 import threading
@@ -155,9 +156,15 @@ def read(path: Path) -> list[Outcome]:
 
 
 def to_play(situations: Sequence[Situation], plays: int, done: Iterable[Outcome]) -> list[Job]:
-    """What is left to play: the first play of all, then the second of all, and so on."""
+    """What is left to play: the first play of all, then the second of all, and so on. They are
+    mixed: a run that is broken off has something of everything.
+    """
     played = {each.key for each in done if not each.error}
-    jobs = [(each, number) for number in range(1, plays + 1) for each in situations]
+    jobs = list[Job]()
+    for number in range(1, plays + 1):
+        mixed = [*situations]
+        random.Random(number).shuffle(mixed)
+        jobs += [(each, number) for each in mixed]
     return [
         (situation, number)
         for situation, number in jobs

@@ -145,7 +145,8 @@ class Stage:
     def _is_shared(self, members: tuple[Worker, ...]) -> bool:
         shares = [each.assigned or set() for each in members]
         whole = self.group.partitions
-        return sum(map(len, shares)) == len(whole) and set().union(*shares) == whole
+        is_whole = sum(map(len, shares)) == len(whole) and set().union(*shares) == whole
+        return is_whole and all(shares)
 
     # -- deeds -------------------------------------------------------------------------------------
 
