@@ -83,6 +83,17 @@ def test_each_reason_has_its_code_and_member() -> None:
         assert (reason.code, reason.name) == (code, "a-b"), text
 
 
+def test_an_administrator_removes_a_member_that_the_reason_does_not_name() -> None:
+    truth = truth_of(
+        f"[GroupId g] Static member {an_id('a')} with instance id a has left group through "
+        "explicit `LeaveGroup` request; client reason: a test",
+        preparing(3, "explicit `LeaveGroup` request for () members."),
+    )
+    first = truth.rebalances[4].first
+    assert first is not None
+    assert (first.code, first.name, first.text) == (LEFT, "a", "a test")
+
+
 def test_a_new_member_with_an_instance_id_is_static() -> None:
     assert first_of(adding("a", instance="a")).is_static
     assert not first_of(adding("a")).is_static

@@ -27,7 +27,7 @@ _REASON: Final = (
     (UPDATED, rf"Updating metadata for member {_ID} during (?P<state>\w+)"),
     (LEADER, rf"Leader {_ID} re-joining group during (?P<state>\w+)"),
     (LEFT, rf"Removing member {_ID} on LeaveGroup"),
-    (LEFT, rf"explicit `?LeaveGroup`? request for \({_ID}\) members"),
+    (LEFT, r"explicit `LeaveGroup` request for \((?P<members>.*)\) members"),
     (EXPIRED, rf"removing member {_ID} on heartbeat expiration"),
     (CHANGED, rf"Group's selectedProtocol will change because static member {_ID} with"),
     (UNREADY, rf"Updating metadata for static member {_ID} with"),
@@ -146,6 +146,7 @@ class GroupTruth:
         made.also = self._since if before is None else []
         if before is not None and before.generation == made.generation:
             made.also = before.also
+        made.first = _named(made.first, made.also)
         self.rebalances[made.generation] = self._under_way = made
         self._since = []
 
@@ -160,13 +161,19 @@ class GroupTruth:
         self._under_way = None
 
 
+def _named(first: Reason | None, also: list[Reason]) -> Reason | None:
+    """The first reason with the member of the line before it, where it names none."""
+    if first is None or first.member:
+        return first
+    return next((each for each in also if each.code == first.code), first)
+
+
 def _reason(text: str, at_ms: int) -> Reason:
     for code, pattern in _REASONS:
         if match := pattern.search(text):
             found = match.groupdict()
-            member = found.get("member") or next(
-                iter(_MEMBER_IDS.findall(found.get("members", ""))), ""
-            )
+            members = _MEMBER_IDS.findall(found.get("members") or "")
+            member = found.get("member") or (members[0] if len(members) == 1 else "")
             is_static = (found.get("instance") or "null") != "null"
             return Reason(code, member, at_ms, text, is_static)
     return Reason(OTHER, "", at_ms, text)

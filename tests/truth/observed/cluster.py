@@ -54,7 +54,7 @@ class Node:
 
     def __init__(self, number: int, folder: Path, properties: str, jars: str) -> None:
         folder.mkdir(parents=True)
-        self.number, self.log = number, folder / "output.txt"
+        self.number, self.log, self.log_dir = number, folder / "output.txt", folder / "log"
         self._jars, self._folder = jars, folder
         self._file = folder / "server.properties"
         self._file.write_text(properties)
@@ -157,6 +157,10 @@ class Cluster:
             if not found.error_code:
                 return int(found.node_id)
         raise NotReadyError("no broker knows a coordinator")
+
+    def log_dir(self, group: str) -> Path:
+        """The log directory of the broker that coordinates a group."""
+        return self.brokers[self.coordinator_of(group)].log_dir
 
     def _problem(self, number: int) -> str | None:
         try:

@@ -26,6 +26,7 @@ from tests.truth.observed.plays import (
     LAYERS,
     Job,
     Outcome,
+    inferred_again,
     missing,
     play,
     read,
@@ -60,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
     add("--at-once", type=int, default=AT_ONCE, metavar="N", help=f"plays at a time ({AT_ONCE})")
     add("--list", action="store_true", help="show the situations, and play nothing")
     add("--show", action="store_true", help="show the outcomes of --resume, and play nothing")
+    add("--again", action="store_true", help="--show what today's code infers from the records")
     return made
 
 
@@ -77,7 +79,9 @@ def main(arguments: Sequence[str]) -> int:
     known = {(each.name, each.client.name): each for each in chosen}
     earlier = read(options.resume) if options.resume else []
     outcomes = {each.key: each for each in earlier if each.key[:2] in known}
-    if not options.show:
+    if options.again:
+        outcomes = {key: inferred_again(each) for key, each in outcomes.items()}
+    elif not options.show:
         jobs = to_play(chosen, options.plays, outcomes.values())
         outcomes |= {each.key: each for each in _play(jobs, options)}
     judged = [

@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from tests.truth.observed import broker_log, observers
+from tests.truth.observed import broker_log, observers, records
 from tests.truth.observed.broker_log import GroupTruth, Reason
 from tests.truth.observed.judging import NOT_PLAYED, PlayVerdict, judge, judge_consumer
 from tests.truth.observed.observers import Row
@@ -35,7 +35,8 @@ _OBSERVED_S: Final = 15.0
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one play. `told`: the rows of each layer; without any the play itself failed,
-    for which `error` says why. `lines`: what the coordinator logged of the group.
+    for which `error` says why. `lines`: what the coordinator logged of the group; `records`: its
+    records and commits in `__consumer_offsets`.
     """
 
     situation: str
@@ -47,6 +48,7 @@ class Outcome:
     told: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     deeds: list[dict[str, Any]] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    records: list[list[Any]] = field(default_factory=list)
     error: str = ""
 
     @property
@@ -101,11 +103,20 @@ def _outcome(site: Site, stage: Stage, found: Callable[..., Outcome]) -> Callabl
         told={OBSERVER: watched, WHY: asked},
         deeds=[asdict(each) for each in stage.deeds],
         lines=lines,
+        records=records.recorded(site.cluster.log_dir(group), group),
     )
 
 
 def _written(truth: GroupTruth) -> set[int]:
     return {each.generation for each in truth.rebalances.values() if each.ended}
+
+
+def inferred_again(outcome: Outcome) -> Outcome:
+    """The outcome with what today's code infers from the records of then."""
+    if not outcome.records:
+        return outcome
+    rows = records.inferred(outcome.records, outcome.group)
+    return replace(outcome, told=dict.fromkeys(LAYERS, rows))
 
 
 def verdicts(outcome: Outcome, situation: Situation) -> dict[str, PlayVerdict]:

@@ -1,0 +1,74 @@
+"""The records of a group in Apache Kafka's log, kept with each play: what is inferred from them can
+be judged anew with today's code, and a record of each play is a test for whoever changes it.
+"""
+
+import base64
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from groupkeeper.history.records import CommitRun, GroupRecord
+from groupkeeper.history.rounds import Folding
+from groupkeeper.history.rows import ALL
+from groupkeeper.protocol.placement import partition_of
+from groupkeeper.watch.inferred import GroupEvents
+from groupkeeper.watch.records import LogReader
+from groupkeeper.why.entries import entry_json
+from tests.truth.observed.cluster import OFFSETS_PARTITIONS
+
+Item = GroupRecord | CommitRun
+Line = list[Any]
+"""An item as JSON: `r` or `c`, and its fields; bytes in base64."""
+
+
+def recorded(log_dir: Path, group: str) -> list[Line]:
+    """The group's records in the log directory of a broker."""
+    partition = partition_of(group, OFFSETS_PARTITIONS)
+    reader, found, offset = LogReader(partition, group), list[Line](), 0
+    for segment in sorted(log_dir.glob(f"__consumer_offsets-{partition}/*.log")):
+        data = segment.read_bytes().rstrip(b"\0")
+        offset, items = reader.feed(data, offset)
+        found += [line_of(each) for each in items if isinstance(each, Item)]
+    return found
+
+
+def line_of(item: Item) -> Line:
+    """An item as JSON."""
+    if isinstance(item, CommitRun):
+        return ["c", *item]
+    return ["r", *item[:-2], *(_text(each) for each in item[-2:])]
+
+
+def item_of(line: Line) -> Item:
+    """An item from JSON."""
+    kind, *fields = line
+    if kind == "c":
+        return CommitRun(*fields)
+    return GroupRecord(*fields[:-2], *(_bytes(each) for each in fields[-2:]))
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
+
+
+def inferred(lines: Iterable[Line], group: str) -> list[dict[str, Any]]:
+    """What today's code infers from the records: entries as `groupkeeper why --json` has them."""
+    items = [item_of(each) for each in lines]
+    events, folding = GroupEvents(group), Folding()
+    told = events.take(items, ALL)
+    entries = [entry for each in told for entry in folding.add(each.stored())]
+    return [entry_json(each) for each in (*entries, *folding.rest())]
+
+
+def commits_of(lines: Sequence[Line]) -> dict[tuple[str, int], list[tuple[int, int]]]:
+    """When each partition was committed: offset in the log, and time in Unix milliseconds."""
+    found: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for item in map(item_of, lines):
+        if isinstance(item, CommitRun):
+            place = found.setdefault((item.topic, item.partition), [])
+            place.append((item.first_offset, item.first_ms))
+    return found
