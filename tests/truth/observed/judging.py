@@ -91,7 +91,7 @@ def judge(
         verdicts.append(_judge_round(generation, row, made, window, deeds, begun_ms, unknowable))
     worst = [each.verdict for each in verdicts if each.counts or each.verdict == WRONG]
     order = (RIGHT, UNKNOWN, WRONG)
-    return PlayVerdict(max(worst, key=order.index, default=UNKNOWN), verdicts)
+    return PlayVerdict(max(worst, key=order.index, default=RIGHT), verdicts)
 
 
 def _judge_round(
@@ -213,7 +213,7 @@ def judge_consumer(rows: Sequence[Row], truth: GroupTruth, begun_ms: int) -> Pla
     ]
     worst = [each.verdict for each in verdicts if each.counts or each.verdict == WRONG]
     order = (RIGHT, UNKNOWN, WRONG)
-    return PlayVerdict(max(worst, key=order.index, default=UNKNOWN), verdicts)
+    return PlayVerdict(max(worst, key=order.index, default=RIGHT), verdicts)
 
 
 def _judge_consumer_member(
