@@ -21,7 +21,7 @@ from groupkeeper.history.rows import Told
 from groupkeeper.protocol.group_events import TOPIC, Event, decode
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.protocol.timed_batch import TimedRecord, size_of_record
-from groupkeeper.storage.errors import Corrupt
+from groupkeeper.storage.errors import Corrupt, Locked
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.log.log import Log
@@ -70,7 +70,11 @@ class WatchStore:
         """Lock a directory, which is made if it is missing. Raises OtherDirectory and Locked."""
         self._files = files
         check_mark(files, data_dir, cluster)
-        self.store = Store(files, data_dir, 0)
+        try:
+            self.store = Store(files, data_dir, 0)
+        except Locked as problem:
+            line = f"{data_dir} is in use by another observer: stop it, or choose another --data"
+            raise Locked(line) from problem
         self._wall_ms = wall_ms
         try:
             self._check_partitions(partitions)
