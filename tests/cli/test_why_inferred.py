@@ -66,8 +66,9 @@ async def test_each_cause_says_how_sure_it_is(why: Why) -> None:
     text = " ".join(out.split())
     assert (
         "Inferred, 95 %: b (on 10.0.0.7) was removed: no heartbeat came within its "
-        "session.timeout.ms of 10000; the last commit was at 2025-11-22 12:01:40.000Z. 0 of 1 "
-        "partition moved. Find what ended or paused the process, or cut its network."
+        "session.timeout.ms of 10000; the last commit was at 2025-11-22 12:01:40.000Z. 1 "
+        "partition is assigned; none changed its owner. Find what ended or paused the process, or "
+        "cut its network."
     ) in text
     assert "Inferred, 99 %: c (on 10.0.0.7) joined." in text
     assert lines[-1].startswith("Now: Stable, 1 member.")
