@@ -24,8 +24,8 @@ from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.watch.inferred import GroupEvents
 from groupkeeper.watch.records import LogReader
 
-RIGHTS: Final = f"it needs READ on the topic {OFFSETS_LOG} and DESCRIBE on the group"
-"""What a client that reads the records of a group must be allowed to do."""
+RIGHTS: Final = f"READ on the topic {OFFSETS_LOG}, DESCRIBE on the group"
+"""The rights that a client needs to read the records of a group."""
 
 Progress = Callable[[int], None]
 """Called with the number of bytes just read."""
@@ -152,7 +152,7 @@ class GroupLog:
 
 
 def _no_right() -> NoOffsetsLog:
-    return NoOffsetsLog(f"the topic {OFFSETS_LOG} may not be read: {RIGHTS}")
+    return NoOffsetsLog(f"the topic {OFFSETS_LOG} may not be read (needed: {RIGHTS})")
 
 
 def _has_topic_ids(item: Fed) -> bool:

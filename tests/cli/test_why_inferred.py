@@ -10,6 +10,7 @@ import pytest
 
 from groupkeeper.cli import main
 from groupkeeper.cli.why import inferred as why_inferred
+from groupkeeper.cli.why import last as why_last
 from groupkeeper.cli.why import read as why_read
 from groupkeeper.client import Client
 from groupkeeper.client.client import CallFailed
@@ -169,8 +170,8 @@ async def test_a_missing_right_is_named(has_log: bool, why: Why) -> None:
     assert out.startswith("Now: Stable, 1 member.")
     assert err == (
         "groupkeeper: this cluster has no topic __group_events, and causes cannot be inferred, as "
-        "the topic __consumer_offsets may not be read: it needs READ on the topic "
-        "__consumer_offsets and DESCRIBE on the group; state and members are all that is known\n"
+        "the topic __consumer_offsets may not be read (needed: READ on the topic "
+        "__consumer_offsets, DESCRIBE on the group); state and members are all that is known\n"
     )
 
 
@@ -269,6 +270,46 @@ async def test_nothing_is_shown_twice_or_left_out_between_reading_and_following(
         found = [each async for events in log.read(log.start, log.end) for each in events]
         assert log.end == node.offsets.end
         assert [each.type for each in found].count("rebalance_completed") == 4
+
+
+# -- the last cause of groups ----------------------------------------------------------------------
+
+
+async def describe(node: EventNode, capsys: Capture, *more: str) -> tuple[str, str]:
+    async with cluster(node) as address:
+        call = ["groups", "describe", "--group", "g", "--state", "--why", "--timeout", "5", *more]
+        assert await asyncio.to_thread(main, [*call, "--bootstrap-server", address]) == 0
+    out, err = capsys.readouterr()
+    return out, err
+
+
+async def test_the_last_cause_is_inferred_from_the_last_hour(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: NOON / 1000 + 200)
+    out, err = await describe(node_with(grown()), capsys)
+    assert out.split("\n")[1].endswith("LAST-CAUSE")
+    assert "2025-11-22 12:02:00.000Z member_joined (inferred, 99 %)" in out
+    assert err == ""
+    monkeypatch.setattr(time, "time", lambda: NOON / 1000 + 10_000)
+    out, _ = await describe(node_with(grown()), capsys, "--json")
+    assert json.loads(out)["last_cause"] is None
+
+
+async def test_a_last_cause_that_cannot_be_inferred_is_one_line(capsys: Capture) -> None:
+    out, err = await describe(node_with(None), capsys)
+    assert out.rstrip().endswith("-")
+    assert err == (
+        "groupkeeper: causes cannot be inferred, as the cluster shows no topic __consumer_offsets\n"
+    )
+
+
+async def test_of_very_many_groups_the_first_are_read(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(why_last, "GROUPS_READ", 0)
+    _, err = await describe(node_with(grown()), capsys)
+    assert err == "groupkeeper: causes of 0 of 1 groups are read: name groups with --group\n"
 
 
 def test_spans_grow() -> None:
