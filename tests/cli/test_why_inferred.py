@@ -12,9 +12,12 @@ from groupkeeper.cli import main
 from groupkeeper.cli.why import inferred as why_inferred
 from groupkeeper.cli.why import last as why_last
 from groupkeeper.cli.why import read as why_read
+from groupkeeper.cli.why.inferred import Inferred, Wanted, read_inferred
 from groupkeeper.client import Client
 from groupkeeper.client.client import CallFailed
+from groupkeeper.history.rounds import Round, SessionLimits
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.group_events import Event
 from groupkeeper.watch.group_log import GroupLog
 from tests.analytics import newer_logs
 from tests.client.stub import cluster
@@ -272,6 +275,62 @@ async def test_nothing_is_shown_twice_or_left_out_between_reading_and_following(
         assert [each.type for each in found].count("rebalance_completed") == 4
 
 
+def raising(failure: CallFailed) -> None:
+    raise failure
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"), [(Wanted(), "unknown"), (Wanted(to_record=True), "member_joined")]
+)
+async def test_following_reads_back_to_the_last_record(wanted: Wanted, code: str) -> None:
+    """Else the next rebalance of a group that is stable for days had no cause."""
+    node = node_with(grown())
+    assert node.offsets is not None
+    async with cluster(node) as address, Client(address, request_timeout_ms=5_000) as client:
+        found = await read_inferred(client, "g", wanted, SessionLimits())
+        assert isinstance(found, Inferred)
+        node.offsets.group(130, 4, A, B, C)
+        async for events in found.log.follow(found.log.end, lambda: 0, raising):
+            rounds = [one for each in events for one in found.told.folding.add(each)]
+            if rounds:
+                break
+    [only] = rounds
+    assert isinstance(only, Round)
+    assert (only.cause or {})["code"] == code
+
+
+async def test_a_right_that_is_taken_away_while_following_is_told() -> None:
+    node = node_with(grown())
+    async with cluster(node) as address, Client(address, request_timeout_ms=5_000) as client:
+        log = await GroupLog.of(client, "g")
+        node.offsets_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        with pytest.raises(CallFailed, match="TOPIC_AUTHORIZATION_FAILED"):
+            async for _ in log.follow(log.end, lambda: 0, raising):
+                pass
+
+
+@pytest.mark.parametrize("base", [0, 500])
+async def test_a_topic_that_was_made_anew_or_deleted_from_begins_anew(base: int) -> None:
+    node = node_with(grown(100))
+    async with cluster(node) as address, Client(address, request_timeout_ms=5_000) as client:
+        log = await GroupLog.of(client, "g")
+        async for _ in log.read(log.start, log.end):
+            pass
+        end, node.offsets = log.end, WrittenLog(base)
+        node.offsets.group(200, 7, A)
+        found: list[Event] = []
+        async for events in log.follow(end, lambda: 0, raising):
+            if not found and not node.offsets.placed[1:]:
+                node.offsets.group(210, 8, A, B)
+                node.offsets.group(220, 9, A)
+            found += events
+            if any(each.type == "rebalance_completed" and each.generation == 9 for each in found):
+                break
+        started = [each for each in found if each.type == "rebalance_started"]
+        codes = [each.fields["cause"]["code"] for each in started]
+        assert codes[0] == "unknown"
+
+
 # -- the last cause of groups ----------------------------------------------------------------------
 
 
@@ -313,5 +372,5 @@ async def test_of_very_many_groups_the_first_are_read(
 
 
 def test_spans_grow() -> None:
-    spans = [why_inferred.SPAN_MS, *why_inferred.LONGER_SPANS_MS]
-    assert spans[-1] is None and spans[:-1] == sorted(filter(None, spans))
+    *spans, whole = why_inferred.SPANS_MS
+    assert whole is None and spans == sorted(filter(None, spans))

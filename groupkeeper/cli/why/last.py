@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from groupkeeper.cli.why.inferred import read_inferred
+from groupkeeper.cli.why.inferred import Wanted, read_inferred
 from groupkeeper.cli.why.read import read_last
 from groupkeeper.cli.why.show import remark
 from groupkeeper.history.rounds import Round, SessionLimits
@@ -51,7 +51,7 @@ async def _last_round(client: "Client", group: str) -> Round | str | None:
         rounds = [each for each in stored if isinstance(each, Round)]
         if rounds:
             return rounds[-1]
-    found = await read_inferred(client, group, None, None, limits)
+    found = await read_inferred(client, group, Wanted(), limits)
     if isinstance(found, str):
         return found
     return next((each for each in reversed(found.told.all()) if isinstance(each, Round)), None)
