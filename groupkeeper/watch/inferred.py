@@ -52,6 +52,8 @@ class GroupEvents:
         self._batch: list[GroupRecord] = []
         self.kind: str | None = None
         """`consumer`, `share` or `streams` if the last record is of such a group."""
+        self.has_record = False
+        """Whether a record of the group was read."""
         self.unreadable = 0
         """Number of records of the group with an unreadable value."""
 
@@ -117,6 +119,7 @@ class GroupEvents:
 
     def _record(self, record: GroupRecord, known: KnownOffsets) -> list[Told]:
         """Add a record: a converted group has several in one batch."""
+        self.has_record = True
         is_new = bool(self._batch) and self._batch[0].batch != record.batch
         told = self._end_batch(known) if is_new else []
         self._batch.append(record)

@@ -215,7 +215,7 @@ def test_who_joined_and_is_gone_and_what_moved() -> None:
         "two (client client, on 127.0.0.1) joined (inferred, 99 %)",
         f"{moved}: one now has orders 0 (inferred, 99 %)",
         f"{moved}: two now has orders 1 (inferred, 99 %)",
-        "two is gone; the records do not show why (inferred, 99 %)",
+        "two is gone, and the records do not show why (inferred, 99 %)",
     ]
 
 

@@ -11,6 +11,7 @@ from groupkeeper.cli.http_port import HttpTarget, http_options
 from groupkeeper.cli.options import GROUP
 from groupkeeper.cli.why.inferred import (
     Inferred,
+    Wanted,
     read_inferred,
     remark_on,
     remark_on_skipped,
@@ -135,7 +136,8 @@ class _Report:
         entries = told.all(with_rest=not watch)
         is_known = any(isinstance(each, Round) or each.group for each in entries)
         if since is None and not is_known and not told.left_out:
-            found = await read_inferred(self._client, self._group, last, since, limits)
+            wanted = Wanted(since, last or 0)
+            found = await read_inferred(self._client, self._group, wanted, limits)
             if isinstance(found, Inferred) and found.told.entries:
                 await self._show_inferred(found, last or LAST, watch=watch)
                 return 0
@@ -174,7 +176,8 @@ class _Report:
     async def _infer(self, last: int | None, since: int | None, *, watch: bool) -> None:
         """Show what the records of the group show. Raises CommandRefused for a missing group."""
         limits = session_limits(self._settings)
-        found = await read_inferred(self._client, self._group, last, since, limits)
+        wanted = Wanted(since, last or 0, to_record=watch)
+        found = await read_inferred(self._client, self._group, wanted, limits)
         if isinstance(found, Inferred):
             most = last if since is not None else last or LAST
             await self._show_inferred(found, most, watch=watch)
