@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -33,6 +34,7 @@ from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from groupkeeper.turns import PacedTurns
 from groupkeeper.watch.partition import PartitionWatch, Step
+from groupkeeper.watch.report import Report, numbers
 from groupkeeper.watch.store import WatchStore
 from groupkeeper.watch.tail import PAUSE_FIRST_S, PAUSE_MOST_S, RECREATED, Tail, TopicSeen, look
 from groupkeeper.watch.views import GroupView, WatchedGroups, count_events, view_of
@@ -150,10 +152,13 @@ class Observer:
             self._positions.append(fold.position)
             for group_id, view in views:
                 self.groups.partitions[number].set(group_id, view)
+        self._report = Report(self.folds)
         await self._begin()
         self._serve_metrics()
         self.topics.start_retention(self.clock)
         self.tail = Tail(self._client, GROUP_TOPIC, self._seen, self)
+        parts = self.folds, self.groups, self.tail.stats, self.watch_store
+        self.metrics.observer = partial(numbers, *parts)
 
     def _open_store(self) -> WatchStore:
         where = self._world.files, str(self._options.data_dir)
@@ -297,6 +302,7 @@ class Observer:
         if view.is_ready:  # else it is history
             count_events(taken.events, self.metrics.counts)
         self.metrics.counts[("events_written",)] += len(taken.events)
+        self._report.look(partition)
         if taken.grown:
             self.topics.partitions.grew(EVENT_TOPIC, partition, taken.grown)
 

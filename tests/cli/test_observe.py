@@ -84,7 +84,7 @@ def test_a_cluster_is_observed(bootstrap: str, tmp_path: Path, capsys: Capture) 
         assert observer.get(f"/api/v1/groups/{PAIR}/rounds")["rounds"] == rounds
         observer.popen.send_signal(signal.SIGTERM)
         assert observer.popen.wait(STOP_S) == 0
-    assert "is in use by another observer: stop it, or choose another --data" in capsys.readouterr().err
+    assert "is in use by another observer: stop it, or choose" in capsys.readouterr().err
 
 
 def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path, capsys: Capture) -> None:
