@@ -33,11 +33,11 @@ from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from groupkeeper.turns import PacedTurns
-from groupkeeper.watch.partition import PartitionWatch, Step
+from groupkeeper.watch.partition import FoldStep, PartitionWatch
 from groupkeeper.watch.report import Report, numbers
 from groupkeeper.watch.store import WatchStore
 from groupkeeper.watch.tail import PAUSE_FIRST_S, PAUSE_MOST_S, RECREATED, Tail, TopicSeen, look
-from groupkeeper.watch.views import GroupView, WatchedGroups, count_events, view_of
+from groupkeeper.watch.views import WatchedGroup, WatchedGroups, count_events, view_of
 
 if TYPE_CHECKING:
     from groupkeeper.web.parts import Parts
@@ -78,7 +78,7 @@ class Taken(NamedTuple):
     """The result of a job with the fold of a partition."""
 
     position: int
-    views: list[tuple[str, GroupView | None]]
+    views: list[tuple[str, WatchedGroup | None]]
     events: list[tuple[str, str]]
     """Type and cause of the stored events."""
     grown: int
@@ -164,7 +164,7 @@ class Observer:
         where = self._world.files, str(self._options.data_dir)
         return WatchStore(*where, self._seen.partitions, self._cluster, self.clock.wall)
 
-    def _open(self, number: int) -> tuple[PartitionWatch, list[tuple[str, GroupView | None]]]:
+    def _open(self, number: int) -> tuple[PartitionWatch, list[tuple[str, WatchedGroup | None]]]:
         fold = self.watch_store.open(number)
         return fold, [(name, view_of(name, group)) for name, group in fold.groups.items()]
 
@@ -278,7 +278,7 @@ class Observer:
     def _lose(self, fold: PartitionWatch, offset: int, why: str, at_ms: int) -> Taken:
         return self._taken(fold, lambda: self.watch_store.lose(fold, offset, why, at_ms))
 
-    def _taken(self, fold: PartitionWatch, job: Callable[[], Step]) -> Taken:
+    def _taken(self, fold: PartitionWatch, job: Callable[[], FoldStep]) -> Taken:
         """Do a job with a fold. On the thread."""
         log = self.watch_store.log_of(fold.partition)
         before = 0 if log is None else log.uncompacted_size

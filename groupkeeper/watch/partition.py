@@ -50,7 +50,7 @@ _HEAD: Final = Struct(">8xi")
 
 
 @dataclass(slots=True)
-class Step:
+class FoldStep:
     """What a response changed."""
 
     position: int
@@ -129,12 +129,12 @@ class PartitionWatch:
         self.position, self.topic_id = offset, topic_id
         self._base = self._partition_state(offset, self._coverage)
 
-    def feed(self, data: bytes) -> Step:
+    def feed(self, data: bytes) -> FoldStep:
         """Add a response to a Fetch from `position`; its last batch may be cut off.
 
         Raises CorruptBatch for bytes that are no batch.
         """
-        step = Step(self.position)
+        step = FoldStep(self.position)
         start = 0
         while start + _HEAD.size <= len(data):
             length = _HEAD.unpack_from(data, start)[0]
@@ -148,7 +148,7 @@ class PartitionWatch:
         step.position = self.position
         return step
 
-    def _batch(self, data: bytes, step: Step) -> None:
+    def _batch(self, data: bytes, step: FoldStep) -> None:
         unreadable, events = self.reader.unreadable, list[Told]()
         self.position, items = self.reader.feed(data, self.position)
         spans = [each for each in items if isinstance(each, Span)]
@@ -188,7 +188,7 @@ class PartitionWatch:
             self._lost_until = [*self._lost_until[1 - LOSSES_MOST :], span.first_offset]
         self._coverage.read(span)
 
-    def _records(self, name: str, batch: list[GroupRecord], step: Step) -> list[Told]:
+    def _records(self, name: str, batch: list[GroupRecord], step: FoldStep) -> list[Told]:
         group = self.groups.pop(name, None)
         batch = [each for each in batch if group is None or each.offset >= group.since]
         if not batch:
@@ -206,7 +206,7 @@ class PartitionWatch:
         self._drop_oldest(step)
         return events
 
-    def _drop_oldest(self, step: Step) -> None:
+    def _drop_oldest(self, step: FoldStep) -> None:
         """Drop the state of groups beyond the limits, except of the last one."""
         while len(self.groups) > 1 and (
             len(self.groups) > self._groups_most or self._size > self._size_most
@@ -219,12 +219,12 @@ class PartitionWatch:
 
     # -- losses ----------------------------------------------------------------------------------
 
-    def lose(self, offset: int, why: str, at_ms: int) -> Step:
+    def lose(self, offset: int, why: str, at_ms: int) -> FoldStep:
         """Note that the log does not hold the present position any more, and goes on at `offset`.
 
         Groups of a log that begins anew are dropped; a smaller offset means that.
         """
-        step = Step(offset)
+        step = FoldStep(offset)
         fields = {"why": why, "from_offset": self.position, "to_offset": offset}
         event = Event(0, 0, -1, at_ms, offset, None, HISTORY_LOST, fields=fields)
         step.events.append(Told(offset, event, LOG, SEEN))

@@ -28,7 +28,7 @@ from groupkeeper.storage.log.log import Log
 from groupkeeper.storage.log.queued_log import Append, TimedAppend
 from groupkeeper.storage.observer_mark import OtherDirectory, check_mark
 from groupkeeper.storage.store import Store
-from groupkeeper.watch.partition import PartitionWatch, StateRecord, Step
+from groupkeeper.watch.partition import FoldStep, PartitionWatch, StateRecord
 
 STATE_TOPIC: Final = "__observer"
 """Name of the logs of the state, without the partition."""
@@ -150,14 +150,14 @@ class WatchStore:
 
     # -- appending -------------------------------------------------------------------------------
 
-    def feed(self, fold: PartitionWatch, data: bytes) -> Step:
+    def feed(self, fold: PartitionWatch, data: bytes) -> FoldStep:
         """Add a response, and make its events durable."""
         step = fold.feed(data)
         if step.events:
             self._commit_events(fold.partition, step.events)
         return step
 
-    def lose(self, fold: PartitionWatch, offset: int, why: str, at_ms: int) -> Step:
+    def lose(self, fold: PartitionWatch, offset: int, why: str, at_ms: int) -> FoldStep:
         """Note a loss of records (`PartitionWatch.lose`), durably."""
         step = fold.lose(offset, why, at_ms)
         self._commit_events(fold.partition, step.events)

@@ -30,14 +30,14 @@ from groupkeeper.why.words import trigger
 _CODES: Final = {str(each): each for each in CauseCode}
 
 
-class GroupView(NamedTuple):
+class WatchedGroup(NamedTuple):
     """A group, and the cause of its last rebalance."""
 
     group: Group
     cause: LastCause | None
 
 
-def view_of(group_id: str, state: GroupWatch | None) -> GroupView | None:
+def view_of(group_id: str, state: GroupWatch | None) -> WatchedGroup | None:
     """Return the view of a group; None if it does not exist, or its record cannot be read."""
     if state is None or state.last is None:
         return None
@@ -48,7 +48,7 @@ def view_of(group_id: str, state: GroupWatch | None) -> GroupView | None:
     if group.state_timestamp_ms < 0:
         group.state_timestamp_ms = state.last.time_ms
     group.round = 0 if state.last_cause is None else state.last_cause.round
-    return GroupView(group, state.last_cause)
+    return WatchedGroup(group, state.last_cause)
 
 
 class WatchedPartition:
@@ -62,9 +62,9 @@ class WatchedPartition:
         """Number of offsets that are left to read; -1 if unknown."""
         self.configs: Mapping[str, Mapping[str, str]] = {}
         self._clock = clock
-        self._groups: dict[str, GroupView] = {}
+        self._groups: dict[str, WatchedGroup] = {}
 
-    def set(self, group_id: str, view: GroupView | None) -> None:
+    def set(self, group_id: str, view: WatchedGroup | None) -> None:
         """Replace the view of a group; None removes it."""
         if view is None:
             self._groups.pop(group_id, None)
