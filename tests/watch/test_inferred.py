@@ -154,6 +154,24 @@ def test_a_deleted_group_begins_anew() -> None:
     assert entry_text(found[2]).endswith("the group was deleted (inferred, 99 %)")
 
 
+def test_a_group_that_was_created_was_not_emptied() -> None:
+    """Kafka 4.1 writes a record of a group before its first member has joined."""
+    made = WrittenLog()
+    made.group(0, 0)
+    made.group(1, 1, A)
+    found = entries_of(told_of(made.data))
+    assert [isinstance(each, Round) for each in found] == [True]
+
+
+def test_no_cost_is_claimed_of_the_time_in_which_a_group_was_empty() -> None:
+    made = two()
+    made.group(103, 2)
+    made.group(163, 3, A)
+    found = rounds_of(told_of(made.data))
+    assert [each.unread_ms for each in found] == [None, None, None]
+    assert found[-1].from_state == "Empty"
+
+
 def test_no_pause_between_commits_is_measured_across_a_gap() -> None:
     """The commits of a minute were compacted away: b is not known to commit irregularly."""
 
@@ -164,7 +182,7 @@ def test_no_pause_between_commits_is_measured_across_a_gap() -> None:
             second.write(at, commit("g", 0), commit("g", 1))
         second.commits(0, 202, 212)
         second.group(213, 2, A)
-        return rounds_of(told_of(first.data + second.data, responses=30))
+        return rounds_of(told_of(first.data + second.data, responses=1_000))
 
     assert causes(made(is_whole=True)) == ["member_joined", "unknown"]
     assert causes(made(is_whole=False)) == ["member_joined", "session_expired"]
