@@ -59,16 +59,19 @@ class GroupEvents:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the last record was a tombstone, so that the next one begins a new group."""
-        return self._newer is None and self._story is not None and self._story.since == NEW
+        """Whether the group does not exist as far as is known: its next record begins a new one."""
+        if self._newer is not None:
+            return False
+        return not self.unreadable if self._story is None else self._story.since == NEW
 
     @property
     def size(self) -> int:
-        """Number of members and of owned partitions of a classic group, which take most memory."""
-        story = self._story
+        """Number of members, and of owned partitions of a classic group: what takes most memory."""
+        story, members = self._story, len(self._moves.places)
         if story is None:
-            return 1
-        return 1 + len(story.held) + (0 if story.before is None else len(story.before.members))
+            return 1 + members
+        members += 0 if story.before is None else len(story.before.members)
+        return 1 + members + len(story.held)
 
     def take(self, items: Iterable[Fed], known: KnownOffsets) -> list[Told]:
         """Return the events of the group in a response, or in any number of whole batches. `known`:

@@ -5,6 +5,7 @@ the HTTP port. Nothing is written to the cluster.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -37,7 +38,7 @@ from groupkeeper.watch.partition import FoldStep, PartitionWatch
 from groupkeeper.watch.report import Report, numbers
 from groupkeeper.watch.store import WatchStore
 from groupkeeper.watch.tail import PAUSE_FIRST_S, PAUSE_MOST_S, RECREATED, Tail, TopicSeen, look
-from groupkeeper.watch.views import WatchedGroup, WatchedGroups, count_events, view_of
+from groupkeeper.watch.views import WRITTEN, WatchedGroup, WatchedGroups, counts_of, view_of
 
 if TYPE_CHECKING:
     from groupkeeper.web.parts import Parts
@@ -50,6 +51,9 @@ CARE_S: Final = 1.0
 """Interval at which due checkpoints and the locks are looked at."""
 STOP_S: Final = 0.5
 """Time for checkpoints at the end; what they lack is read again at the next start."""
+
+VIEWS_IN_A_SLICE: Final = 500
+"""Groups whose views are replaced in one iteration of the event loop."""
 
 T = TypeVar("T")
 _log = Logger("observer")
@@ -79,8 +83,8 @@ class Taken(NamedTuple):
 
     position: int
     views: list[tuple[str, WatchedGroup | None]]
-    events: list[tuple[str, str]]
-    """Type and cause of the stored events."""
+    counts: Counter[tuple[str, ...]]
+    """Counts of the stored events, by name and labels."""
     grown: int
     """Bytes by which the event log has grown."""
 
@@ -255,7 +259,7 @@ class Observer:
                 return
             if data:
                 taken = await self.call(self._feed, self.folds[partition], data)
-                self._publish(partition, taken)
+                await self._publish(partition, taken)
                 self._unsaved_bytes[partition] += len(data)
                 if self._unsaved_bytes[partition] >= CHECKPOINT_BYTES:
                     await self._save(partition)
@@ -270,7 +274,7 @@ class Observer:
             fold.topic_id = topic_id
             at_ms = self.clock.wall()
             taken = await self.call(self._lose, fold, offset, why, at_ms)
-            self._publish(partition, taken)
+            await self._publish(partition, taken)
 
     def _feed(self, fold: PartitionWatch, data: bytes) -> Taken:
         return self._taken(fold, lambda: self.watch_store.feed(fold, data))
@@ -287,21 +291,20 @@ class Observer:
             self.watch_store.catch_up()
         log = self.watch_store.log_of(fold.partition)
         after = 0 if log is None else log.uncompacted_size
-        events = [
-            (each.event.type, str((each.event.fields.get("cause") or {}).get("code")))
-            for each in step.events
-        ]
         views = [(name, view_of(name, fold.groups.get(name))) for name in step.changed]
-        return Taken(step.position, views, events, after - before)
+        return Taken(step.position, views, counts_of(step.events), after - before)
 
-    def _publish(self, partition: int, taken: Taken) -> None:
+    async def _publish(self, partition: int, taken: Taken) -> None:
         self._positions[partition] = taken.position
         view = self.groups.partitions[partition]
-        for group_id, one in taken.views:
+        for number, (group_id, one) in enumerate(taken.views, 1):
             view.set(group_id, one)
+            if not number % VIEWS_IN_A_SLICE:
+                await asyncio.sleep(0)
+        written = taken.counts.pop(WRITTEN, 0)
         if view.is_ready:  # else it is history
-            count_events(taken.events, self.metrics.counts)
-        self.metrics.counts[("events_written",)] += len(taken.events)
+            self.metrics.counts.update(taken.counts)
+        self.metrics.counts[WRITTEN] += written
         self._report.look(partition)
         if taken.grown:
             self.topics.partitions.grew(EVENT_TOPIC, partition, taken.grown)

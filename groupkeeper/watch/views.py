@@ -17,7 +17,7 @@ from groupkeeper.coordinator.records import restore_group
 from groupkeeper.coordinator.soft_state import Rebalance
 from groupkeeper.groups.group_partitions import counted
 from groupkeeper.history.rounds import Round
-from groupkeeper.history.rows import LOG
+from groupkeeper.history.rows import LOG, Told
 from groupkeeper.observe.metrics import PartitionSnapshot
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.group_events import CauseCode
@@ -27,6 +27,8 @@ from groupkeeper.turns import Slices
 from groupkeeper.watch.group import GroupWatch, LastCause
 from groupkeeper.why.words import trigger
 
+WRITTEN: Final = ("events_written",)
+"""Key of the count of stored events."""
 _CODES: Final = {str(each): each for each in CauseCode}
 
 
@@ -153,10 +155,13 @@ class WatchedGroups:
         return all(each.is_ready for each in self.partitions)
 
 
-def count_events(types: Iterable[tuple[str, str]], counts: Counter[tuple[str, ...]]) -> None:
-    """Count events by type and cause under the names of a server's counters."""
-    for type_, code in types:
-        if type_ == "rebalance_started":
-            counts["rebalances", code] += 1
-        elif type_ == "rebalance_completed":
+def counts_of(events: Iterable[Told]) -> Counter[tuple[str, ...]]:
+    """Count events, and rebalances by cause, under the names of a server's counters."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    for told in events:
+        counts[WRITTEN] += 1
+        if told.event.type == "rebalance_started":
+            counts["rebalances", str((told.event.fields.get("cause") or {}).get("code"))] += 1
+        elif told.event.type == "rebalance_completed":
             counts["rebalances_completed",] += 1
+    return counts
