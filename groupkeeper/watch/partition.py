@@ -222,7 +222,8 @@ class PartitionWatch:
     def lose(self, offset: int, why: str, at_ms: int) -> FoldStep:
         """Note that the log does not hold the present position any more, and goes on at `offset`.
 
-        Groups of a log that begins anew are dropped; a smaller offset means that.
+        If that is smaller, the log was truncated or created anew: the state of all groups is
+        dropped.
         """
         step = FoldStep(offset)
         fields = {"why": why, "from_offset": self.position, "to_offset": offset}

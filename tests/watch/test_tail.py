@@ -11,6 +11,7 @@ from groupkeeper.client import CallFailed, Client
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import CorruptBatch, encode_batch, iter_batches
 from groupkeeper.watch import tail as tail_module
+from groupkeeper.watch.observer import wait_for_topic
 from groupkeeper.watch.tail import (
     DELETED,
     PAUSE_MOST_S,
@@ -268,6 +269,20 @@ def test_a_failure_of_metadata_is_retried() -> None:
         await until(lambda: notes.read[0] == [0])
 
     played(play)
+
+
+def test_a_topic_that_is_not_there_yet_is_waited_for(lines: Lines) -> None:
+    async def run() -> None:
+        cluster = FakeCluster()
+        cluster.topic_error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        waiting = asyncio.create_task(wait_for_topic(cast("Client", cluster), TOPIC))
+        await virtual(60)
+        assert 60 / PAUSE_MOST_S <= len(cluster.calls) < 30
+        cluster.topic_error = ErrorCode.NONE
+        assert (await waiting).partitions == 1
+
+    VirtualLoop().run_until_complete(run())
+    assert [line["event"] for line in lines()] == ["the cluster has no topic __consumer_offsets"]
 
 
 def test_a_topic_that_is_not_there_is_an_error_of_the_first_look() -> None:
