@@ -68,17 +68,18 @@ def observe(
     Prints one line on standard output when ready, with the actual address. Logs go to standard
     error. A kill loses nothing: the next start reads on where the last one was.
     """
+    from groupkeeper.watch.main import ObserverProcess
     from groupkeeper.watch.main import observe as run
-    from groupkeeper.watch.main import prepare
     from groupkeeper.watch.observer import ObserveOptions
 
-    options = ObserveOptions(bootstrap_server, data_dir, http)
+    options, process = ObserveOptions(bootstrap_server, data_dir, http), ObserverProcess()
 
     async def work(client: "Client") -> int:
         with _progress() as show:
-            return await run(client, options, show)
+            return await run(client, options, process, show)
 
-    return Cluster(bootstrap_server, config, timeout_ms, as_json=False).run(work, prepare)
+    cluster = Cluster(bootstrap_server, config, timeout_ms, as_json=False)
+    return cluster.run(work, lambda: process.loop)
 
 
 @contextmanager

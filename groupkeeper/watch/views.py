@@ -16,7 +16,6 @@ from groupkeeper.coordinator.live import View, live_view
 from groupkeeper.coordinator.records import restore_group
 from groupkeeper.coordinator.soft_state import Rebalance
 from groupkeeper.groups.group_partitions import counted
-from groupkeeper.history.rounds import Round
 from groupkeeper.history.rows import LOG, Told
 from groupkeeper.observe.metrics import PartitionSnapshot
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
@@ -25,7 +24,6 @@ from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.records.consumer_offsets import decode_group_value
 from groupkeeper.turns import Slices
 from groupkeeper.watch.group import GroupWatch, LastCause
-from groupkeeper.why.words import trigger
 
 WRITTEN: Final = ("events_written",)
 """Key of the count of stored events."""
@@ -72,7 +70,7 @@ class WatchedPartition:
             self._groups.pop(group_id, None)
             return
         self._groups[group_id] = view
-        code = None if view.cause is None else _CODES.get(str(view.cause.cause.get("code")))
+        code = None if view.cause is None else _CODES.get(view.cause.code)
         if view.cause is not None and code is not None:
             ago = max(0, self._clock.wall() - view.cause.at_ms)
             view.group.rebalance = Rebalance(Cause(code), self._clock.now() - ago)
@@ -83,9 +81,7 @@ class WatchedPartition:
         if view is None or view.cause is None:
             return None
         found = view.cause
-        current = Round(group_id, 0, found.round, view.group.generation, cause=found.cause)
-        current.source, current.confidence = LOG, found.confidence
-        about = {"code": found.cause.get("code"), "text": trigger(current), "at_ms": found.at_ms}
+        about = {"code": found.code, "text": found.text, "at_ms": found.at_ms}
         return about | {"source": LOG, "confidence": found.confidence}
 
     # -- as `ServedPartition` ----------------------------------------------------------------------

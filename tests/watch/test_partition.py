@@ -198,7 +198,8 @@ def test_the_last_cause_is_as_sure_as_its_round() -> None:
     fold.feed(batch([group("g", 2)], base=1))
     cause = fold.groups["g"].last_cause
     assert cause is not None
-    assert (cause.cause["code"], cause.round, cause.confidence) == ("member_left", 2, 0.97)
+    assert (cause.code, cause.round, cause.confidence) == ("member_left", 2, 0.97)
+    assert cause.text.startswith("Inferred, 97 %: ")
 
 
 # -- losses --------------------------------------------------------------------------------------
