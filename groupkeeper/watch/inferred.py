@@ -158,7 +158,7 @@ class GroupEvents:
         if story is None:
             if now.generation <= 1 and not converted:
                 known = ALL  # the first record of a group, wherever the reading began
-            story = self._story = Story.begin(record, known)
+            story = self._story = Story.begin(record, _before(record, known))
         kind = CONVERTED if converted else kind_of(story.before, now)
         told = _events(story.add(record, now, kind, known))
         if told and told[0].event.type == "group_created" and not now.generation:
@@ -195,6 +195,13 @@ class GroupEvents:
     def _new_newer(self) -> NewerStory:
         self._moves = _Moves(self._group)
         return NewerStory(self._moves.about, {}, self._moves)
+
+
+def _before(record: GroupRecord, known: KnownOffsets) -> KnownOffsets:
+    """Return how far the log is known before the first record of a group. The last records that a
+    compaction left may have no gap between them, so a gap anywhere leaves it open.
+    """
+    return known if not known.from_offset else known._replace(from_offset=record.offset + 1)
 
 
 def _events(items: Iterable[StoryItem]) -> list[Told]:

@@ -23,10 +23,12 @@ from groupkeeper.history.inference import (
     SUBSCRIPTION,
     UNKNOWN,
 )
-from groupkeeper.history.rounds import Round
+from groupkeeper.history.rounds import SUPERSEDED, Round
 from groupkeeper.why.texts import joined_text, name_of, person, some_of, span, time_text
 
-READ_EARLIER: Final = "Read further back, with an earlier --since, to see what triggered it."
+READ_FURTHER: Final = (
+    "Read further back, with an earlier --since, unless a compaction has removed that record."
+)
 NO_RECORD: Final = "the record before this one was not read"
 """Why the first round of what was read has no cause."""
 
@@ -82,8 +84,9 @@ def unknown_text(current: Round) -> str:
 
 def is_first(current: Round) -> bool:
     """Return whether the record before the round is unknown."""
-    is_unknown = (current.cause or {}).get("code") == UNKNOWN
-    return current.source is not None and is_unknown and current.from_state is None
+    if current.source is None or current.outcome == SUPERSEDED:  # such a round has no record
+        return False
+    return (current.cause or {}).get("code") == UNKNOWN and current.from_state is None
 
 
 # -- causes ----------------------------------------------------------------------------------------
@@ -192,7 +195,7 @@ def inferred_advice(current: Round) -> str:
     """Return what to look for, as far as records justify it."""
     code = str((current.cause or {}).get("code"))
     if code == UNKNOWN:
-        return READ_EARLIER if is_first(current) else "The logs of the clients say more."
+        return READ_FURTHER if is_first(current) else "The logs of the clients say more."
     tell = _ADVICE.get(code, "")
     return tell if isinstance(tell, str) else tell(current)
 

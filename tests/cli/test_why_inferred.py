@@ -134,6 +134,11 @@ async def test_the_first_round_of_what_was_read_may_have_no_cause(why: Why) -> N
     assert "give --since an earlier time" in err
 
 
+async def test_of_a_whole_log_an_earlier_time_is_not_proposed(why: Why) -> None:
+    _, err = await why(node_with(grown(base=500, generation=7)), "--last", "20")
+    assert "not known, as a compaction has removed the record before it\n" in err
+
+
 async def test_no_rebalances_in_that_time(why: Why) -> None:
     out, err = await why(node_with(grown()), "--since", "2025-11-23T00:00Z")
     assert out.startswith("Now: Stable")

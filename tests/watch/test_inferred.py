@@ -129,7 +129,21 @@ def test_without_the_record_before_nothing_is_claimed() -> None:
     first, second = rounds_of(told)
     assert (causes([first]), is_first(first)) == (["unknown"], True)
     assert (causes([second]), is_first(second)) == (["member_joined"], False)
-    assert "Read further back, with an earlier --since" in entry_text(first)
+    assert "Read further back, with an earlier --since, unless" in entry_text(first)
+
+
+@pytest.mark.parametrize(("gap", "rounds"), [(0, 3), (90, 1)])
+def test_what_a_compaction_left_is_no_beginning(gap: int, rounds: int) -> None:
+    """Records before were compacted away, and those that are left follow one another."""
+    made = WrittenLog()
+    made.write(0, commit("other", 0))
+    made.end += gap
+    made.write(1, commit("g", 0), commit("g", 1))
+    made.group(2, 3, A, B)
+    found = rounds_of(told_of(made.data))
+    # A new group of generation 3 has two rounds that were superseded.
+    assert len(found) == rounds
+    assert is_first(found[0]) == (gap > 0)
 
 
 def test_the_first_generation_needs_no_record_before() -> None:

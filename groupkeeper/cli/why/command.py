@@ -210,7 +210,7 @@ class _Report:
         if told.left_out:
             remark(told.left_out)
         shown = last_rounds(entries, most)
-        remark_on(log, self._group, shown)
+        remark_on(found, self._group, shown)
         self._printer.entries(shown)
         await self._tell_described()
         remark_on_skipped(log)

@@ -71,8 +71,9 @@ async def _entries(log: "GroupLog", at_ms: int | None, limits: SessionLimits) ->
     return told
 
 
-def remark_on(log: "GroupLog", group: str, entries: Sequence[HistoryEntry]) -> None:
-    """Say what cannot be known of the entries."""
+def remark_on(found: Inferred, group: str, entries: Sequence[HistoryEntry]) -> None:
+    """Say what cannot be known of the entries that are shown."""
+    log = found.log
     if log.kind is not None:
         remark(
             f"group '{group}' is a {log.kind} group: the server assigns its partitions, and the "
@@ -80,10 +81,11 @@ def remark_on(log: "GroupLog", group: str, entries: Sequence[HistoryEntry]) -> N
         )
     first = next((each for each in entries if isinstance(each, Round)), None)
     if first is not None and is_first(first):
-        remark(
-            f"the cause of the first rebalance is not known, as {NO_RECORD}: give --since an "
-            "earlier time"
-        )
+        unknown = "the cause of the first rebalance is not known"
+        if found.since_ms is None:
+            remark(f"{unknown}, as a compaction has removed the record before it")
+        else:
+            remark(f"{unknown}, as {NO_RECORD}: give --since an earlier time")
 
 
 def remark_on_skipped(log: "GroupLog") -> None:
