@@ -265,7 +265,9 @@ class Observer:
                     await self._save(partition)
             view = self.groups.partitions[partition]
             view.left = max(0, end - self._positions[partition])
-            view.is_ready |= not view.left
+            if not view.left:
+                view.is_ready = True
+                self.folds[partition].reached_end()
 
     async def lost(self, partition: int, offset: int, why: str, topic_id: str) -> None:
         """Implements `Sink.lost`."""

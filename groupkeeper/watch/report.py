@@ -17,14 +17,15 @@ class Report:
 
     def __init__(self, folds: Sequence[PartitionWatch]) -> None:
         self._folds = folds
-        self._told = [(0, 0, 0)] * len(folds)
+        self._told = [(0, 0, 0, 0)] * len(folds)
         self._seldom = Seldom()
 
     def look(self, partition: int) -> None:
         """Write the lines that are due about a partition."""
         fold = self._folds[partition]
         unknown = fold.reader.unknown.total()
-        before, now = self._told[partition], (fold.dropped, fold.reader.unreadable, unknown)
+        before = self._told[partition]
+        now = fold.dropped, fold.reader.unreadable, unknown, fold.gaps
         if now == before:
             return
         self._told[partition] = now
@@ -38,6 +39,9 @@ class Report:
         if now[2] > before[2] and (times := self._seldom.due("unknown")):
             types = sorted(fold.reader.unknown)
             _log.warning("records of unknown types", **where, types=types, times=times)
+        if now[3] > before[3] and (times := self._seldom.due("gaps")):
+            why = "compaction removed records before they were read"
+            _log.warning("history is lost", why=why, **where, times=times)
 
 
 def numbers(
@@ -50,7 +54,7 @@ def numbers(
         "observer_bytes_read": tail.bytes,
         "observer_fetches": tail.fetches,
         "observer_fetch_failures": tail.failures,
-        "observer_losses": tail.losses,
+        "observer_losses": tail.losses + sum(each.gaps for each in folds),
         "observer_records_unreadable": sum(each.reader.unreadable for each in folds),
         "observer_groups_dropped": sum(each.dropped for each in folds),
         "observer_events_dropped": store.events_dropped,

@@ -258,6 +258,31 @@ def test_an_unreadable_batch_is_a_loss() -> None:
     assert step.events[0].event.fields["cause"]["code"] == "unknown"
 
 
+def test_records_that_were_compacted_while_nobody_read_are_a_loss() -> None:
+    first, later = (batch([group("g", 1, "ann")]), batch([group("g", 6, "bea")], base=40))
+    fold = begun()
+    fold.feed(first)  # generations 2 to 5 had no assignments, as compaction leaves neighbours
+    assert types(fold.feed(later).events).count("rebalance_abandoned") == 4
+    assert not fold.gaps
+    fold = begun()
+    fold.feed(first)
+    fold.reached_end()
+    again = PartitionWatch.restore(0, newest(fold.checkpoint()))
+    step = again.feed(later)
+    assert "rebalance_abandoned" not in types(step.events)
+    assert step.events[0].event.fields["cause"]["code"] == "unknown"
+    assert again.gaps == 1
+
+
+def test_behind_the_end_records_without_a_gap_are_no_loss() -> None:
+    fold = begun()
+    fold.feed(batch([group("g", 1, "ann")]))
+    fold.reached_end()
+    step = fold.feed(batch([group("g", 2, "ann", "bea")], base=1))
+    assert step.events[0].event.fields["cause"]["code"] == "member_joined"
+    assert not fold.gaps
+
+
 def test_state_of_another_version_is_refused() -> None:
     with pytest.raises(ValueError, match="version 2"):
         PartitionWatch.restore(0, {b"": b'{"v":2}'})
