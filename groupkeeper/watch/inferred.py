@@ -31,6 +31,7 @@ from groupkeeper.history.rows import ALL, LOG, KnownOffsets, RowSource, RowWrite
 from groupkeeper.history.state import restore, saved
 from groupkeeper.history.story import LOST, NEW, Gap, Story, StoryItem, inferred
 from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.records.consumer_offsets import GROUP_CONFIGS_TYPE
 from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES, decode_modern_key
 
 _TABLES: Final = ("members", "assignments")
@@ -53,7 +54,7 @@ class GroupEvents:
         self.kind: str | None = None
         """`consumer`, `share` or `streams` if the last record is of such a group."""
         self.has_record = False
-        """Whether a record of the group was read."""
+        """Whether a record was read that says whether the group exists."""
         self.unreadable = 0
         """Number of records of the group with an unreadable value."""
 
@@ -122,7 +123,7 @@ class GroupEvents:
 
     def _record(self, record: GroupRecord, known: KnownOffsets) -> list[Told]:
         """Add a record: a converted group has several in one batch."""
-        self.has_record = True
+        self.has_record |= record.key_type in OF_GROUPS
         is_new = bool(self._batch) and self._batch[0].batch != record.batch
         told = self._end_batch(known) if is_new else []
         self._batch.append(record)
@@ -136,7 +137,7 @@ class GroupEvents:
                 told += self._classic(record, known, converted=converted)
             elif record.key_type in OF_GROUPS:
                 told += self._epoch(record, converted=converted)
-            else:
+            elif record.key_type != GROUP_CONFIGS_TYPE:
                 told += self._member(record, known)
         return told
 

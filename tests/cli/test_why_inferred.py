@@ -200,9 +200,18 @@ async def test_events_that_do_not_know_the_group(why: Why, monkeypatch: pytest.M
     monkeypatch.setattr(time, "time", lambda: NOON / 1000 + 200)
     told = Told("another")
     told.loaded()
-    out, err = await why(node_with(grown(), events=told.events, setting="true"))
-    assert out.count("  rebalance ") == 3
-    assert "causes are inferred" in err
+    node = node_with(grown(), events=told.events, setting="true")
+    for arguments in (), SINCE:
+        out, err = await why(node, *arguments)
+        assert out.count("  rebalance ") == 3
+        assert "causes are inferred" in err
+
+
+async def test_a_whole_log_without_rebalances(why: Why) -> None:
+    made = WrittenLog()
+    made.write(0, commit("g", 0))
+    _, err = await why(node_with(made), "--last", "3")
+    assert err == "groupkeeper: no rebalances of group 'g' in the whole log\n"
 
 
 async def test_what_cannot_be_read_is_counted(why: Why) -> None:

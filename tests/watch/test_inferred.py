@@ -10,6 +10,7 @@ from groupkeeper.history import records as history_records
 from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.history.story import Story
 from groupkeeper.protocol.group_events import Event
+from groupkeeper.protocol.records.consumer_offsets import GroupConfigsKey, encode_key
 from groupkeeper.watch import records as watch_records
 from groupkeeper.watch.inferred import GroupEvents
 from groupkeeper.watch.records import LogReader
@@ -261,6 +262,15 @@ def test_the_end_of_such_a_group() -> None:
     record = newer_logs.epoch("g", 1)
     told = told_of(newer(record, newer_logs.gone(record)))
     assert [each.event.type for each in told] == ["group_deleted"]
+
+
+def test_configs_of_a_group_are_no_record_of_it() -> None:
+    key = encode_key(GroupConfigsKey(group="g"))
+    events = GroupEvents("g")
+    reader = LogReader(0, "g")
+    _, items = reader.feed(newer((key, None)), 0)
+    assert events.take(items, reader.known) == []
+    assert (events.has_record, events.kind, events.unreadable) == (False, None, 0)
 
 
 def test_a_group_that_was_converted_was_not_deleted() -> None:
