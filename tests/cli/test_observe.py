@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from groupkeeper.cli import main
+from groupkeeper.cli.observe import left_to_read
 from tests.support.populated import PAIR
 from tests.support.process import PROGRAM, READY_S, ROOT, STOP_S
 
@@ -115,3 +117,20 @@ def test_another_directory_is_refused_in_one_line(
     (tmp_path / "notes.txt").touch()
     assert main(["observe", "--bootstrap-server", bootstrap, "--data", str(tmp_path)]) == 1
     assert "has other data than an observer's: choose an empty --data" in capsys.readouterr().err
+
+
+def test_a_terminal_shows_what_is_left_to_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with left_to_read() as show:
+        show(51_000)
+        show(0)
+    assert "51,000 records of __consumer_offsets are left to read" in capsys.readouterr().err
+
+
+def test_nothing_is_shown_without_a_terminal(capsys: Capture) -> None:
+    with left_to_read() as show:
+        show(51_000)
+    assert capsys.readouterr().err == ""
