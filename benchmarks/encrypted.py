@@ -27,6 +27,7 @@ BEAT_S: Final = 0.02
 WITHIN_S: Final = 1.0
 """Time over which the many connections begin."""
 CONNECTORS: Final = 8
+MOST_BYTES: Final = 16 * 1024
 
 
 def plain_port(server: Server) -> int:
@@ -38,43 +39,86 @@ def tls_port(server: Server) -> int:
     return server.port + 1
 
 
+class Line:
+    """A connection that sends the same heartbeat again and again."""
+
+    def __init__(self, port: int, frame: bytes, tls: ssl.SSLContext | None) -> None:
+        self.socket = socket.create_connection((HOST, port), WAIT_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._frame = frame
+        self._received, self._sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = None if tls is None else self._encrypted(tls)
+
+    def _encrypted(self, tls: ssl.SSLContext) -> ssl.SSLObject:
+        session = tls.wrap_bio(self._received, self._sent, server_hostname=HOST)
+        while True:
+            try:
+                session.do_handshake()
+            except ssl.SSLWantReadError:
+                self.socket.sendall(self._sent.read())
+                self._received.write(self.socket.recv(MOST_BYTES))
+            else:
+                self.socket.sendall(self._sent.read())
+                return session
+
+    def request(self) -> bytes:
+        """Return the bytes to send."""
+        if self._tls is None:
+            return self._frame
+        self._tls.write(self._frame)
+        return self._sent.read()
+
+    def answer(self) -> bytes:
+        """Return what has come, or nothing if that was not an answer yet."""
+        data = self.socket.recv(MOST_BYTES)
+        if self._tls is None:
+            return data
+        self._received.write(data)
+        try:
+            return self._tls.read(MOST_BYTES)
+        except ssl.SSLWantReadError:  # a session ticket
+            return b""
+
+
 class Lines:
-    """Connections that send one heartbeat each, again and again."""
+    """Connections that all send a heartbeat at once, and again when all are answered: the server
+    has as many at a time whether the generator encrypts, which takes it longer, or not.
+    """
 
     def __init__(self, port: int, groups: Sequence[Group], tls: ssl.SSLContext | None) -> None:
         self._poll = select.epoll()
-        self._lines: dict[int, tuple[socket.socket, bytes]] = {}
+        self._lines: dict[int, Line] = {}
         for member in (each for group in groups for each in group.members):
-            line = socket.create_connection((HOST, port), WAIT_S)
-            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if tls is not None:
-                line = tls.wrap_socket(line, server_hostname=HOST)
-            self._lines[line.fileno()] = line, wire.frame(member.heartbeat(), 0)
-            self._poll.register(line, select.EPOLLIN)
+            line = Line(port, wire.frame(member.heartbeat(), 0), tls)
+            self._lines[line.socket.fileno()] = line
+            self._poll.register(line.socket, select.EPOLLIN)
 
     def run(self, seconds: float) -> int:
-        """Keep one heartbeat of each under way; return how many were answered."""
-        for line, frame in self._lines.values():
-            line.sendall(frame)
-        until, answered, size = time.monotonic() + seconds, 0, len(wire.heartbeat_answer())
-        waiting = len(self._lines)
-        while waiting:
-            again = time.monotonic() < until
-            for fd, _ in self._poll.poll(WAIT_S):
-                line, frame = self._lines[fd]
-                answer = line.recv(4096)
-                if len(answer) < size:
-                    raise wire.WrongAnswerError(f"Heartbeat: {answer.hex()}")
-                answered += 1
-                if again:
-                    line.sendall(frame)
-                else:
-                    waiting -= 1
+        """Send heartbeats; return how many were answered."""
+        until, answered = time.monotonic() + seconds, 0
+        while time.monotonic() < until:
+            ready = [(line.socket, line.request()) for line in self._lines.values()]
+            for to, request in ready:
+                to.sendall(request)
+            waiting = len(ready)
+            while waiting:
+                waiting -= self._take()
+            answered += len(ready)
         return answered
 
+    def _take(self) -> int:
+        """Wait for answers; return how many came."""
+        size, came = len(wire.heartbeat_answer()), 0
+        for fd, _ in self._poll.poll(WAIT_S):
+            if answer := self._lines[fd].answer():
+                came += 1
+                if len(answer) != size:
+                    raise wire.WrongAnswerError(f"Heartbeat: {answer.hex()}")
+        return came
+
     def close(self) -> None:
-        for line, _ in self._lines.values():
-            line.close()
+        for line in self._lines.values():
+            line.socket.close()
         self._poll.close()
 
 

@@ -5,14 +5,15 @@
 
 A change that costs one percent is within the noise, and ten of them are not. So nothing is compared
 with yesterday: the anchor is a commit that stays the same. In each round every target starts anew,
-and each case is run on all of them in turn. The anchor takes part twice: how far its two figures
-are apart is the noise, and a smaller difference says nothing.
+and each case is run on all of them in turn; another target begins in each round. The anchor takes
+part twice: how far its figures are apart is the noise, and a smaller difference says nothing.
 
 Needs Linux, and a machine with nothing else to do: the share of other processes is printed.
 """
 
 import argparse
 import io
+import math
 import statistics
 import subprocess
 import sys
@@ -85,7 +86,7 @@ class Sum(NamedTuple):
     now: float
     since_anchor: float
     noise: float
-    """How far two runs of the anchor are apart, as a ratio of 1 or more."""
+    """How far apart two medians of the anchor are, or may be, as a ratio of 1 or more."""
     of_floor: float | None
 
     @property
@@ -137,7 +138,9 @@ def measure(
     others = 0.0
     for number in range(1, rounds + 1):
         print(f"round {number} of {rounds}:", end="", flush=True)
-        for name, case, figures, cores in _round(targets, chosen, seconds, base / str(number)):
+        names = [*targets][number % len(targets) :] + [*targets][: number % len(targets)]
+        in_turn = {name: targets[name] for name in names}
+        for name, case, figures, cores in _round(in_turn, chosen, seconds, base / str(number)):
             others = max(others, cores)
             for figure, value in figures.items():
                 found[name, case, figure].append(value)
@@ -191,10 +194,19 @@ def sums(found: Figures) -> list[Sum]:
         if anchor is None or now is None or again is None:
             continue
         between = (anchor * again) ** 0.5
-        noise = max(anchor / again, again / anchor)
+        runs = found[ANCHORED, case, figure], found[AGAIN, case, figure]
+        noise = max(anchor / again, again / anchor, _spread(*runs))
         of_floor = None if floor is None else report.ratio(figure, now, floor)
         rows.append(Sum(title, between, now, report.ratio(figure, now, between), noise, of_floor))
     return rows
+
+
+def _spread(runs: Sequence[float], others: Sequence[float]) -> float:
+    """Return how far apart medians may be, as a ratio, by how far the two runs of a round are: two
+    medians of a few runs are close to each other by chance, too.
+    """
+    apart = [abs(math.log(each / other)) for each, other in zip(runs, others, strict=True)]
+    return math.exp(statistics.median(apart) * min(1.0, 2 / math.sqrt(len(apart))))
 
 
 def table(rows: Sequence[Sum], anchor: str) -> str:

@@ -4,14 +4,11 @@ The file has one JSON object with the id of the cluster. It is written before ev
 """
 
 import json
-from typing import Final
 
 from groupkeeper.storage.errors import Corrupt, StorageError, remedy
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.files.whole import read_whole, replace_whole
-
-MARK: Final = "observer"
-"""Name of the file."""
+from groupkeeper.storage.format import OBSERVER
 
 
 class OtherDirectory(StorageError):
@@ -23,9 +20,9 @@ def check_mark(files: Files, data_dir: str, cluster: str) -> None:
 
     Raises OtherDirectory if it is in use for something else, and OSError.
     """
-    path = f"{data_dir}/{MARK}"
+    path = f"{data_dir}/{OBSERVER}"
     if files.look(path) is None:
-        if set(files.list_folder(data_dir)) - {f"{MARK}.tmp"}:
+        if set(files.list_folder(data_dir)) - {f"{OBSERVER}.tmp"}:
             raise OtherDirectory(
                 f"{data_dir} has other data than an observer's: choose an empty --data"
             )
@@ -40,12 +37,4 @@ def check_mark(files: Files, data_dir: str, cluster: str) -> None:
     if known != cluster:
         raise OtherDirectory(
             f"{data_dir} is of the cluster {known}, and {cluster} answers: choose another --data"
-        )
-
-
-def refuse_observer(files: Files, data_dir: str) -> None:
-    """Raise OtherDirectory for the directory of an observer, for a server."""
-    if files.look(f"{data_dir}/{MARK}") is not None:
-        raise OtherDirectory(
-            f"{data_dir} is of `groupkeeper observe`: choose another --data-dir for a server"
         )

@@ -76,21 +76,29 @@ class HttpGate:
 
     def admit(self, request: HttpRequest) -> HttpRequest | HttpAnswer:
         """Return the request with the name of its token, or the answer that refuses it."""
-        path = request.path
-        if path in self._open or path == "/" or path.startswith(PAGE):
+        if self._is_open(request.path):
             return request
-        scheme, _, given = request.headers.get("authorization", "").strip().partition(" ")
-        host = f"/{request.remote}"
-        if scheme.lower() != "bearer":
+        given, host = _bearer_in(request), f"/{request.remote}"
+        if given is None:
             self._audit.failed(HTTP, NO_MECHANISM, "", host, "a request without a token")
             return _WITHOUT
-        token = find_token(self._tokens, given.strip())
+        token = find_token(self._tokens, given)
         if token is None:
             self._audit.failed(HTTP, MECHANISM, "", host, f"a token that is not in {SETTING}")
             return _UNKNOWN
         principal = f"{PRINCIPAL}:{token.name}"
         self._audit.came_again(HTTP, MECHANISM, principal, host)
         return replace(request, principal=principal, may_write=token.role == WRITE)
+
+    def admits_still(self, request: HttpRequest) -> bool:
+        """Return whether the token of a request that was admitted is still in the file."""
+        if self._is_open(request.path):
+            return True
+        given = _bearer_in(request)
+        return given is not None and find_token(self._tokens, given) is not None
+
+    def _is_open(self, path: str) -> bool:
+        return path in self._open or path == "/" or path.startswith(PAGE)
 
     def refresh(self) -> None:
         """Load the file if it has changed; keep the tokens if it cannot be used. On a thread."""
@@ -117,3 +125,9 @@ class HttpGate:
                 file=str(self._file),
             )
         self._warned = found.others_read
+
+
+def _bearer_in(request: HttpRequest) -> str | None:
+    """Return the token of a request; None without one."""
+    scheme, _, given = request.headers.get("authorization", "").strip().partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else None

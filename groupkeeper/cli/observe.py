@@ -68,33 +68,46 @@ def observe(
     Prints one line on standard output when ready, with the actual address. Logs go to standard
     error. A kill loses nothing: the next start reads on where the last one was.
     """
+    from groupkeeper.watch.main import ObserverProcess
     from groupkeeper.watch.main import observe as run
-    from groupkeeper.watch.main import prepare
     from groupkeeper.watch.observer import ObserveOptions
 
-    options = ObserveOptions(bootstrap_server, data_dir, http)
+    options, process = ObserveOptions(bootstrap_server, data_dir, http), ObserverProcess()
 
     async def work(client: "Client") -> int:
-        with _progress() as show:
-            return await run(client, options, show)
+        with left_to_read() as show:
+            return await run(client, options, process, show)
 
-    return Cluster(bootstrap_server, config, timeout_ms, as_json=False).run(work, prepare)
+    cluster = Cluster(bootstrap_server, config, timeout_ms, as_json=False)
+    return cluster.run(work, lambda: process.loop)
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int], None]]:
+def left_to_read() -> Iterator[Callable[[int], None]]:
     """Show how many records are left to read in a line on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
-    with console.status("reading __consumer_offsets") as status:
+    bar = Progress(
+        *(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()),
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=False,  # the ready line is not to be wrapped
+        redirect_stderr=False,
+    )
+    task = bar.add_task("", total=None)
 
-        def show(left: int) -> None:
-            status.update(f"reading __consumer_offsets: {left:,} records left")
-            if not left:
-                status.stop()
+    def show(left: int) -> None:
+        if not left:
+            bar.stop()
+            return
+        bar.start()
+        bar.update(task, description=f"{left:,} records of __consumer_offsets are left to read")
 
+    try:
         yield show
+    finally:
+        bar.stop()

@@ -88,6 +88,11 @@ class Gate(Protocol):
     def admit(self, request: HttpRequest) -> HttpRequest | HttpAnswer:
         """Return the request with its principal, or the answer that refuses it."""
 
+    def admits_still(self, request: HttpRequest) -> bool:
+        """Return whether a request that was admitted would be now: asked before each piece of an
+        answer without an end.
+        """
+
 
 Apis = Mapping[str, _Api]
 """By path, or by a prefix, which ends with a slash; the first match counts."""

@@ -201,9 +201,11 @@ class _Connection:
         has_place = self._site.has_place(asked)
         self.waiting_since = None
         answer = await self._site.answer(asked) if has_place else _ALL_BUSY
-        await self._send(asked.method, answer)
+        await self._send(asked.method, answer, asked)
 
-    async def _send(self, method: str, answer: HttpAnswer) -> None:
+    async def _send(
+        self, method: str, answer: HttpAnswer, asked: HttpRequest | None = None
+    ) -> None:
         body = [answer.body] if isinstance(answer.body, bytes) else answer.body
         headers = {"Content-Type": answer.content_type}
         if not isinstance(body, list):
@@ -225,14 +227,16 @@ class _Connection:
         async with aclosing(body):
             await self._write(data)
             if not is_without:
-                await self._stream(body)
+                await self._stream(body, asked)
             await self._write(self._http.send(h11.EndOfMessage()) or b"")
 
-    async def _stream(self, pieces: Pieces) -> None:
-        """Send pieces until there are no more, or the client has gone."""
+    async def _stream(self, pieces: Pieces, asked: HttpRequest | None) -> None:
+        """Send pieces until there are no more, the client has gone, or its token is removed."""
 
         async def send() -> None:
             async for piece in pieces:
+                if asked is not None and not self._site.admits_still(asked):
+                    return
                 await self._write(self._http.send(h11.Data(data=piece)) or b"")
 
         async def until_gone() -> None:
@@ -363,6 +367,11 @@ class Site:
                     _log.warning("page refused", **where, reason=line, times=times)
                 return error_answer(HTTPStatus.FORBIDDEN, line)
         return asked if gate is None else gate.admit(asked)
+
+    def admits_still(self, asked: HttpRequest) -> bool:
+        """Return whether a request that was admitted would be now."""
+        gate = self._admission.gate
+        return gate is None or gate.admits_still(asked)
 
     async def answer(self, asked: HttpRequest) -> HttpAnswer:
         """Return the answer of the page or API for the path; 500 if that fails, with a log line."""

@@ -19,9 +19,8 @@ from groupkeeper.storage.backup.note import refuse_backup
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.folders import is_partition
-from groupkeeper.storage.format import FILE_NAME, RESTORING
+from groupkeeper.storage.format import FILE_NAME, RESTORING, refuse_observer
 from groupkeeper.storage.journal.journal import FOLDER as JOURNALS
-from groupkeeper.storage.observer_mark import refuse_observer
 from groupkeeper.storage.store import Store
 from groupkeeper.topics.catalog import Catalog
 from groupkeeper.topics.catalog_log import FOLDERS as CATALOG

@@ -16,7 +16,7 @@ LOG_APPEND_TIME = "LogAppendTime"
 """Possible values of a topic's message.timestamp.type."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)  # only the table is made
 class LogSettings(TlsSettings):
     """Times are in the unit that the name ends with, sizes in bytes."""
 

@@ -33,7 +33,7 @@ _JAAS_ENTRY: Final = re.compile(
 _JAAS_OPTION: Final = re.compile(r'\s*([^\s="]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))')
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)  # only the table is made
 class SaslSettings(LogSettings):
     """Times are in the unit that the name ends with, sizes in bytes."""
 

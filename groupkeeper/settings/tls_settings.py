@@ -15,7 +15,7 @@ STORE_TYPES = ("JKS", "PEM", "PKCS12")
 """JKS is Kafka's default, and refused with the command that converts the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)  # only the table is made
 class TlsSettings:
     """Keys, trusted certificates, what may be negotiated, and tokens of the HTTP port."""
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from groupkeeper.history.fields import Part
 from groupkeeper.history.records import GROUP_KEY_TYPE, CommitRun, GroupRecord
+from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.history.rows import KnownOffsets, Told
 from groupkeeper.watch.inferred import GroupEvents
+from groupkeeper.why.words import trigger
 
 STATES: Final[Mapping[str, str]] = {
     "group_created": "Empty",
@@ -22,8 +23,6 @@ STATES: Final[Mapping[str, str]] = {
 }
 """Type of event -> state of the group after it."""
 _STARTED: Final = "rebalance_started"
-_ENDS: Final = frozenset({"rebalance_completed", "rebalance_abandoned"})
-"""Types of the events that end a round; they say how sure its cause is."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -37,11 +36,13 @@ class LastRecord:
 
 @dataclass(slots=True, frozen=True)
 class LastCause:
-    """The cause of a group's last rebalance: `cause` of its first event, and that event's time."""
+    """The cause of a group's last rebalance, which ended at `at_ms`."""
 
     at_ms: int
     round: int
-    cause: Part
+    code: str
+    text: str
+    """The cause in a sentence."""
     confidence: float
 
 
@@ -85,13 +86,11 @@ class GroupWatch:
             state = STATES.get(event.type, "")
             event = event._replace(round=number, state=state)
             found.append(told._replace(event=event))
-        started = [each for each in found if each.event.type == _STARTED]
-        if started:
-            event = started[-1].event
-            cause = event.fields.get("cause") or {}
-            ends = [each.confidence for each in found if each.event.type in _ENDS]
-            sure = ends[-1] if ends else started[-1].confidence
-            self.last_cause = LastCause(event.at_ms, event.round, cause, sure)
+        folding = Folding()
+        entries = (entry for told in found for entry in folding.add(told.stored()))
+        rounds = [each for each in entries if isinstance(each, Round)]
+        if rounds:
+            self.last_cause = _cause_of(rounds[-1])
         return found
 
     # -- state -----------------------------------------------------------------------------------
@@ -108,7 +107,7 @@ class GroupWatch:
             else [last.offset, last.time_ms, base64.b64encode(last.value).decode()],
             "cause": None
             if cause is None
-            else [cause.at_ms, cause.round, dict(cause.cause), cause.confidence],
+            else [cause.at_ms, cause.round, cause.code, cause.text, cause.confidence],
         }
 
     @classmethod
@@ -123,3 +122,9 @@ class GroupWatch:
         if state["cause"] is not None:
             found.last_cause = LastCause(*state["cause"])
         return found
+
+
+def _cause_of(current: Round) -> LastCause:
+    code = str((current.cause or {}).get("code"))
+    about = code, trigger(current), current.confidence or 0.0
+    return LastCause(current.ended_at_ms or 0, current.round, *about)

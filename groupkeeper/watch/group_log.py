@@ -24,8 +24,8 @@ from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.watch.inferred import GroupEvents
 from groupkeeper.watch.records import LogReader
 
-RIGHTS: Final = f"it needs READ on the topic {OFFSETS_LOG} and DESCRIBE on the group"
-"""What a client that reads the records of a group must be allowed to do."""
+RIGHTS: Final = f"READ on the topic {OFFSETS_LOG}, DESCRIBE on the group"
+"""The rights that a client needs to read the records of a group."""
 
 Progress = Callable[[int], None]
 """Called with the number of bytes just read."""
@@ -42,11 +42,13 @@ class GroupLog:
         self._client, self._group, self._partition = client, group, partition
         self._log = PartitionReader(client, OFFSETS_LOG, partition)
         self.name = self._log.name
-        self.start = self.end = self._read_from = 0
+        self.start = self.end = 0
         self._names: dict[bytes, str] = {}
-        self._begin()
+        self._begin(0)
 
-    def _begin(self) -> None:
+    def _begin(self, start: int) -> None:
+        """Forget everything, to read from an offset on."""
+        self._read_from = start
         self._reader = LogReader(self._partition, self._group)
         self._events = GroupEvents(self._group, self._names)
 
@@ -68,6 +70,13 @@ class GroupLog:
         no rebalances; None for a classic group.
         """
         return self._events.kind
+
+    @property
+    def has_record(self) -> bool:
+        """Whether a record of the group was read: without one, the cause of its next rebalance
+        cannot be inferred.
+        """
+        return self._events.has_record
 
     @property
     def unreadable(self) -> int:
@@ -97,10 +106,14 @@ class GroupLog:
 
         Begins anew: nothing is known of the time before.
         """
-        self._begin()
-        self._read_from = start
+        self._begin(start)
         while start < end:
-            following, events, size = await self._fetch(start, wait_ms=0)
+            try:
+                following, events, size = await self._fetch(start, wait_ms=0)
+            except CallFailed as failure:
+                if failure.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                    raise _no_right() from None
+                raise
             if following == start:
                 break
             start = following
@@ -125,14 +138,9 @@ class GroupLog:
 
     async def _fetch(self, start: int, wait_ms: int) -> tuple[int, list[Event], int]:
         """Return the next offset, the events, and the size of the response in bytes."""
-        try:
-            data = await self._log.fetch(start, wait_ms)
-        except CallFailed as failure:
-            if failure.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                raise _no_right() from None
-            raise
-        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # deleted in the meantime
-            return max(start, await self._log.offset(EARLIEST)), [], 0
+        data = await self._log.fetch(start, wait_ms)
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            return await self._moved(start), [], 0
         records = bytes(data.records or b"")
         try:
             following, items = self._reader.feed(records, start)
@@ -150,9 +158,18 @@ class GroupLog:
         told = self._events.take(items, known)
         return following, [each.stored() for each in told], len(records)
 
+    async def _moved(self, start: int) -> int:
+        """Return the offset to go on from where records were deleted, or the topic was made anew:
+        nothing is known of the time before.
+        """
+        first, last = await self._log.offset(EARLIEST), await self._log.offset(LATEST)
+        following = first if start < first else last
+        self._begin(following)
+        return following
+
 
 def _no_right() -> NoOffsetsLog:
-    return NoOffsetsLog(f"the topic {OFFSETS_LOG} may not be read: {RIGHTS}")
+    return NoOffsetsLog(f"the topic {OFFSETS_LOG} may not be read (needed: {RIGHTS})")
 
 
 def _has_topic_ids(item: Fed) -> bool:

@@ -31,6 +31,7 @@ from groupkeeper.history.rows import ALL, LOG, KnownOffsets, RowSource, RowWrite
 from groupkeeper.history.state import restore, saved
 from groupkeeper.history.story import LOST, NEW, Gap, Story, StoryItem, inferred
 from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.records.consumer_offsets import GROUP_CONFIGS_TYPE
 from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES, decode_modern_key
 
 _TABLES: Final = ("members", "assignments")
@@ -52,21 +53,26 @@ class GroupEvents:
         self._batch: list[GroupRecord] = []
         self.kind: str | None = None
         """`consumer`, `share` or `streams` if the last record is of such a group."""
+        self.has_record = False
+        """Whether a record was read that says whether the group exists."""
         self.unreadable = 0
         """Number of records of the group with an unreadable value."""
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the last record was a tombstone, so that the next one begins a new group."""
-        return self._newer is None and self._story is not None and self._story.since == NEW
+        """Whether the group does not exist as far as is known: its next record begins a new one."""
+        if self._newer is not None:
+            return False
+        return not self.unreadable if self._story is None else self._story.since == NEW
 
     @property
     def size(self) -> int:
-        """Number of members and of owned partitions of a classic group, which take most memory."""
-        story = self._story
+        """Number of members, and of owned partitions of a classic group: what takes most memory."""
+        story, members = self._story, len(self._moves.places)
         if story is None:
-            return 1
-        return 1 + len(story.held) + (0 if story.before is None else len(story.before.members))
+            return 1 + members
+        members += 0 if story.before is None else len(story.before.members)
+        return 1 + members + len(story.held)
 
     def take(self, items: Iterable[Fed], known: KnownOffsets) -> list[Told]:
         """Return the events of the group in a response, or in any number of whole batches. `known`:
@@ -117,6 +123,7 @@ class GroupEvents:
 
     def _record(self, record: GroupRecord, known: KnownOffsets) -> list[Told]:
         """Add a record: a converted group has several in one batch."""
+        self.has_record |= record.key_type in OF_GROUPS
         is_new = bool(self._batch) and self._batch[0].batch != record.batch
         told = self._end_batch(known) if is_new else []
         self._batch.append(record)
@@ -130,7 +137,7 @@ class GroupEvents:
                 told += self._classic(record, known, converted=converted)
             elif record.key_type in OF_GROUPS:
                 told += self._epoch(record, converted=converted)
-            else:
+            elif record.key_type != GROUP_CONFIGS_TYPE:
                 told += self._member(record, known)
         return told
 
@@ -152,7 +159,7 @@ class GroupEvents:
         if story is None:
             if now.generation <= 1 and not converted:
                 known = ALL  # the first record of a group, wherever the reading began
-            story = self._story = Story.begin(record, known)
+            story = self._story = Story.begin(record, _before(record, known))
         kind = CONVERTED if converted else kind_of(story.before, now)
         told = _events(story.add(record, now, kind, known))
         if told and told[0].event.type == "group_created" and not now.generation:
@@ -189,6 +196,13 @@ class GroupEvents:
     def _new_newer(self) -> NewerStory:
         self._moves = _Moves(self._group)
         return NewerStory(self._moves.about, {}, self._moves)
+
+
+def _before(record: GroupRecord, known: KnownOffsets) -> KnownOffsets:
+    """Return how far the log is known before the first record of a group. The last records that a
+    compaction left may have no gap between them, so a gap anywhere leaves it open.
+    """
+    return known if not known.from_offset else known._replace(from_offset=record.offset + 1)
 
 
 def _events(items: Iterable[StoryItem]) -> list[Told]:

@@ -29,17 +29,20 @@ SHOW_S: Final = 0.2
 _log = logs.Logger("observer")
 
 
-def prepare() -> asyncio.AbstractEventLoop:
-    """Set up the process, once, and return its event loop."""
-    logs.configure()
-    keep_collections_short()
-    sys.setswitchinterval(SWITCH_S)
-    loop, watch = watched_loop()
-    watch.last = collect_old
-    return loop
+class ObserverProcess:
+    """Sets up the process, once; its event loop is measured."""
+
+    def __init__(self) -> None:
+        logs.configure()
+        keep_collections_short()
+        sys.setswitchinterval(SWITCH_S)
+        self.loop, self.selector = watched_loop()
+        self.selector.last = collect_old
 
 
-async def observe(client: Client, options: ObserveOptions, show: Callable[[int], None]) -> int:
+async def observe(
+    client: Client, options: ObserveOptions, process: ObserverProcess, show: Callable[[int], None]
+) -> int:
     """Observe until SIGTERM or SIGINT. Returns the exit code. Raises CallFailed. `show` is called
     with the number of records that are left to read until none are.
     """
@@ -55,6 +58,7 @@ async def observe(client: Client, options: ObserveOptions, show: Callable[[int],
             return 0
         waiting.cancel()
         observer, http = starting.result()
+        process.selector.iterations = observer.metrics.iterations
         return await _run(observer, http, stopped, show)
     except (NoRight, TopicChanged, StorageError, OSError) as problem:
         return exit_with(str(problem))

@@ -5,9 +5,11 @@ the HTTP port. Nothing is written to the cluster.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -32,10 +34,11 @@ from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from groupkeeper.turns import PacedTurns
-from groupkeeper.watch.partition import PartitionWatch, Step
+from groupkeeper.watch.partition import FoldStep, PartitionWatch
+from groupkeeper.watch.report import Report, numbers
 from groupkeeper.watch.store import WatchStore
 from groupkeeper.watch.tail import PAUSE_FIRST_S, PAUSE_MOST_S, RECREATED, Tail, TopicSeen, look
-from groupkeeper.watch.views import GroupView, WatchedGroups, count_events, view_of
+from groupkeeper.watch.views import WRITTEN, WatchedGroup, WatchedGroups, counts_of, view_of
 
 if TYPE_CHECKING:
     from groupkeeper.web.parts import Parts
@@ -48,6 +51,9 @@ CARE_S: Final = 1.0
 """Interval at which due checkpoints and the locks are looked at."""
 STOP_S: Final = 0.5
 """Time for checkpoints at the end; what they lack is read again at the next start."""
+
+VIEWS_IN_A_SLICE: Final = 500
+"""Groups whose views are replaced in one iteration of the event loop."""
 
 T = TypeVar("T")
 _log = Logger("observer")
@@ -76,9 +82,9 @@ class Taken(NamedTuple):
     """The result of a job with the fold of a partition."""
 
     position: int
-    views: list[tuple[str, GroupView | None]]
-    events: list[tuple[str, str]]
-    """Type and cause of the stored events."""
+    views: list[tuple[str, WatchedGroup | None]]
+    counts: Counter[tuple[str, ...]]
+    """Counts of the stored events, by name and labels."""
     grown: int
     """Bytes by which the event log has grown."""
 
@@ -150,16 +156,19 @@ class Observer:
             self._positions.append(fold.position)
             for group_id, view in views:
                 self.groups.partitions[number].set(group_id, view)
+        self._report = Report(self.folds)
         await self._begin()
         self._serve_metrics()
         self.topics.start_retention(self.clock)
         self.tail = Tail(self._client, GROUP_TOPIC, self._seen, self)
+        parts = self.folds, self.groups, self.tail.stats, self.watch_store
+        self.metrics.observer = partial(numbers, *parts)
 
     def _open_store(self) -> WatchStore:
         where = self._world.files, str(self._options.data_dir)
         return WatchStore(*where, self._seen.partitions, self._cluster, self.clock.wall)
 
-    def _open(self, number: int) -> tuple[PartitionWatch, list[tuple[str, GroupView | None]]]:
+    def _open(self, number: int) -> tuple[PartitionWatch, list[tuple[str, WatchedGroup | None]]]:
         fold = self.watch_store.open(number)
         return fold, [(name, view_of(name, group)) for name, group in fold.groups.items()]
 
@@ -250,13 +259,15 @@ class Observer:
                 return
             if data:
                 taken = await self.call(self._feed, self.folds[partition], data)
-                self._publish(partition, taken)
+                await self._publish(partition, taken)
                 self._unsaved_bytes[partition] += len(data)
                 if self._unsaved_bytes[partition] >= CHECKPOINT_BYTES:
                     await self._save(partition)
             view = self.groups.partitions[partition]
             view.left = max(0, end - self._positions[partition])
-            view.is_ready |= not view.left
+            if not view.left:
+                view.is_ready = True
+                self.folds[partition].reached_end()
 
     async def lost(self, partition: int, offset: int, why: str, topic_id: str) -> None:
         """Implements `Sink.lost`."""
@@ -265,7 +276,7 @@ class Observer:
             fold.topic_id = topic_id
             at_ms = self.clock.wall()
             taken = await self.call(self._lose, fold, offset, why, at_ms)
-            self._publish(partition, taken)
+            await self._publish(partition, taken)
 
     def _feed(self, fold: PartitionWatch, data: bytes) -> Taken:
         return self._taken(fold, lambda: self.watch_store.feed(fold, data))
@@ -273,7 +284,7 @@ class Observer:
     def _lose(self, fold: PartitionWatch, offset: int, why: str, at_ms: int) -> Taken:
         return self._taken(fold, lambda: self.watch_store.lose(fold, offset, why, at_ms))
 
-    def _taken(self, fold: PartitionWatch, job: Callable[[], Step]) -> Taken:
+    def _taken(self, fold: PartitionWatch, job: Callable[[], FoldStep]) -> Taken:
         """Do a job with a fold. On the thread."""
         log = self.watch_store.log_of(fold.partition)
         before = 0 if log is None else log.uncompacted_size
@@ -282,21 +293,21 @@ class Observer:
             self.watch_store.catch_up()
         log = self.watch_store.log_of(fold.partition)
         after = 0 if log is None else log.uncompacted_size
-        events = [
-            (each.event.type, str((each.event.fields.get("cause") or {}).get("code")))
-            for each in step.events
-        ]
         views = [(name, view_of(name, fold.groups.get(name))) for name in step.changed]
-        return Taken(step.position, views, events, after - before)
+        return Taken(step.position, views, counts_of(step.events), after - before)
 
-    def _publish(self, partition: int, taken: Taken) -> None:
+    async def _publish(self, partition: int, taken: Taken) -> None:
         self._positions[partition] = taken.position
         view = self.groups.partitions[partition]
-        for group_id, one in taken.views:
+        for number, (group_id, one) in enumerate(taken.views, 1):
             view.set(group_id, one)
+            if not number % VIEWS_IN_A_SLICE:
+                await asyncio.sleep(0)
+        written = taken.counts.pop(WRITTEN, 0)
         if view.is_ready:  # else it is history
-            count_events(taken.events, self.metrics.counts)
-        self.metrics.counts[("events_written",)] += len(taken.events)
+            self.metrics.counts.update(taken.counts)
+        self.metrics.counts[WRITTEN] += written
+        self._report.look(partition)
         if taken.grown:
             self.topics.partitions.grew(EVENT_TOPIC, partition, taken.grown)
 

@@ -50,7 +50,7 @@ _HEAD: Final = Struct(">8xi")
 
 
 @dataclass(slots=True)
-class Step:
+class FoldStep:
     """What a response changed."""
 
     position: int
@@ -89,6 +89,10 @@ class PartitionWatch:
         self._lost_until: list[int] = []
         self._has_lost = False
         """Records were lost, and none was read since."""
+        self.gaps = 0
+        """Number of gaps since the start that compaction left before the records were read."""
+        self._first_end: int | None = None
+        """The end of the log when it was first reached; None before."""
         self._has_dropped = False
         """The first record of a group may not be its first one, because of a limit."""
         self._stored = StoredUntil(0, 0)
@@ -129,12 +133,12 @@ class PartitionWatch:
         self.position, self.topic_id = offset, topic_id
         self._base = self._partition_state(offset, self._coverage)
 
-    def feed(self, data: bytes) -> Step:
+    def feed(self, data: bytes) -> FoldStep:
         """Add a response to a Fetch from `position`; its last batch may be cut off.
 
         Raises CorruptBatch for bytes that are no batch.
         """
-        step = Step(self.position)
+        step = FoldStep(self.position)
         start = 0
         while start + _HEAD.size <= len(data):
             length = _HEAD.unpack_from(data, start)[0]
@@ -148,7 +152,7 @@ class PartitionWatch:
         step.position = self.position
         return step
 
-    def _batch(self, data: bytes, step: Step) -> None:
+    def _batch(self, data: bytes, step: FoldStep) -> None:
         unreadable, events = self.reader.unreadable, list[Told]()
         self.position, items = self.reader.feed(data, self.position)
         spans = [each for each in items if isinstance(each, Span)]
@@ -182,13 +186,30 @@ class PartitionWatch:
             self._dirty[run.group] = None
             group.commit(run, self.known)
 
+    def reached_end(self) -> None:
+        """Note that the present position is the end of the log."""
+        if self._first_end is None:
+            self._first_end = self.position
+
     def _cover(self, span: Span) -> None:
-        if self._has_lost:
-            self._has_lost = False
-            self._lost_until = [*self._lost_until[1 - LOSSES_MOST :], span.first_offset]
+        """Note which records were read. Up to the first end, compaction kept the newest record of
+        each group, so two that are left are neighbours. Behind it, records of groups whose state is
+        older may have been compacted since: that is a loss.
+        """
+        expected = max(self._coverage.last_offset + 1, self._first_end or 0)
+        is_whole = span.whole_from == span.first_offset <= expected
+        if self._first_end is not None and span.whole_from > expected and not is_whole:
+            self.gaps += 1
+            self._lose_until(span.whole_from)
+        elif self._has_lost:
+            self._lose_until(span.first_offset)
+        self._has_lost = False
         self._coverage.read(span)
 
-    def _records(self, name: str, batch: list[GroupRecord], step: Step) -> list[Told]:
+    def _lose_until(self, offset: int) -> None:
+        self._lost_until = [*self._lost_until[1 - LOSSES_MOST :], offset]
+
+    def _records(self, name: str, batch: list[GroupRecord], step: FoldStep) -> list[Told]:
         group = self.groups.pop(name, None)
         batch = [each for each in batch if group is None or each.offset >= group.since]
         if not batch:
@@ -206,7 +227,7 @@ class PartitionWatch:
         self._drop_oldest(step)
         return events
 
-    def _drop_oldest(self, step: Step) -> None:
+    def _drop_oldest(self, step: FoldStep) -> None:
         """Drop the state of groups beyond the limits, except of the last one."""
         while len(self.groups) > 1 and (
             len(self.groups) > self._groups_most or self._size > self._size_most
@@ -219,12 +240,13 @@ class PartitionWatch:
 
     # -- losses ----------------------------------------------------------------------------------
 
-    def lose(self, offset: int, why: str, at_ms: int) -> Step:
+    def lose(self, offset: int, why: str, at_ms: int) -> FoldStep:
         """Note that the log does not hold the present position any more, and goes on at `offset`.
 
-        Groups of a log that begins anew are dropped; a smaller offset means that.
+        If that is smaller, the log was truncated or created anew: the state of all groups is
+        dropped.
         """
-        step = Step(offset)
+        step = FoldStep(offset)
         fields = {"why": why, "from_offset": self.position, "to_offset": offset}
         event = Event(0, 0, -1, at_ms, offset, None, HISTORY_LOST, fields=fields)
         step.events.append(Told(offset, event, LOG, SEEN))
@@ -235,7 +257,7 @@ class PartitionWatch:
             self.groups, self._size = {}, 0
             self._coverage = Coverage(OFFSETS_LOG, self.partition)
             self._lost_until, self._stored = [], StoredUntil(offset, 0)
-            self._has_lost = offset > 0
+            self._has_lost, self._first_end = offset > 0, None
         self.position = offset
         return step
 
@@ -280,6 +302,7 @@ class PartitionWatch:
             "lost_until": self._lost_until,
             "has_lost": self._has_lost,
             "has_dropped": self._has_dropped,
+            "first_end": self._first_end,
         }
 
     @classmethod
@@ -300,6 +323,7 @@ class PartitionWatch:
             found._stored = StoredUntil(*base["stored"])
             found.topic_id, found._lost_until = base["topic"], base["lost_until"]
             found._has_lost, found._has_dropped = base["has_lost"], base["has_dropped"]
+            found._first_end = base["first_end"]
             restore(found._coverage, base["coverage"])
         for key, value in records.items():
             if key.startswith(_GROUP):

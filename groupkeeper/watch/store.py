@@ -21,14 +21,14 @@ from groupkeeper.history.rows import Told
 from groupkeeper.protocol.group_events import TOPIC, Event, decode
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.protocol.timed_batch import TimedRecord, size_of_record
-from groupkeeper.storage.errors import Corrupt
+from groupkeeper.storage.errors import Corrupt, Locked
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.log.log import Log
 from groupkeeper.storage.log.queued_log import Append, TimedAppend
 from groupkeeper.storage.observer_mark import OtherDirectory, check_mark
 from groupkeeper.storage.store import Store
-from groupkeeper.watch.partition import PartitionWatch, StateRecord, Step
+from groupkeeper.watch.partition import FoldStep, PartitionWatch, StateRecord
 
 STATE_TOPIC: Final = "__observer"
 """Name of the logs of the state, without the partition."""
@@ -70,7 +70,11 @@ class WatchStore:
         """Lock a directory, which is made if it is missing. Raises OtherDirectory and Locked."""
         self._files = files
         check_mark(files, data_dir, cluster)
-        self.store = Store(files, data_dir, 0)
+        try:
+            self.store = Store(files, data_dir, 0)
+        except Locked as problem:
+            line = f"{data_dir} is in use by another observer: stop it, or choose another --data"
+            raise Locked(line) from problem
         self._wall_ms = wall_ms
         try:
             self._check_partitions(partitions)
@@ -146,14 +150,14 @@ class WatchStore:
 
     # -- appending -------------------------------------------------------------------------------
 
-    def feed(self, fold: PartitionWatch, data: bytes) -> Step:
+    def feed(self, fold: PartitionWatch, data: bytes) -> FoldStep:
         """Add a response, and make its events durable."""
         step = fold.feed(data)
         if step.events:
             self._commit_events(fold.partition, step.events)
         return step
 
-    def lose(self, fold: PartitionWatch, offset: int, why: str, at_ms: int) -> Step:
+    def lose(self, fold: PartitionWatch, offset: int, why: str, at_ms: int) -> FoldStep:
         """Note a loss of records (`PartitionWatch.lose`), durably."""
         step = fold.lose(offset, why, at_ms)
         self._commit_events(fold.partition, step.events)

@@ -222,7 +222,7 @@ class Tail:
             for number, offset in asked.items()
         ]
         request = FetchRequest(
-            max_wait_ms=WAIT_MS,
+            max_wait_ms=min(WAIT_MS, int(self._client.timeout_s * 1000 / 2)),
             min_bytes=1,
             max_bytes=FETCH_BYTES,
             topics=[FetchTopic(topic=self._topic, partitions=wanted)],

@@ -16,8 +16,7 @@ from groupkeeper.coordinator.live import View, live_view
 from groupkeeper.coordinator.records import restore_group
 from groupkeeper.coordinator.soft_state import Rebalance
 from groupkeeper.groups.group_partitions import counted
-from groupkeeper.history.rounds import Round
-from groupkeeper.history.rows import LOG
+from groupkeeper.history.rows import LOG, Told
 from groupkeeper.observe.metrics import PartitionSnapshot
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.group_events import CauseCode
@@ -25,19 +24,20 @@ from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.records.consumer_offsets import decode_group_value
 from groupkeeper.turns import Slices
 from groupkeeper.watch.group import GroupWatch, LastCause
-from groupkeeper.why.words import trigger
 
+WRITTEN: Final = ("events_written",)
+"""Key of the count of stored events."""
 _CODES: Final = {str(each): each for each in CauseCode}
 
 
-class GroupView(NamedTuple):
+class WatchedGroup(NamedTuple):
     """A group, and the cause of its last rebalance."""
 
     group: Group
     cause: LastCause | None
 
 
-def view_of(group_id: str, state: GroupWatch | None) -> GroupView | None:
+def view_of(group_id: str, state: GroupWatch | None) -> WatchedGroup | None:
     """Return the view of a group; None if it does not exist, or its record cannot be read."""
     if state is None or state.last is None:
         return None
@@ -48,7 +48,7 @@ def view_of(group_id: str, state: GroupWatch | None) -> GroupView | None:
     if group.state_timestamp_ms < 0:
         group.state_timestamp_ms = state.last.time_ms
     group.round = 0 if state.last_cause is None else state.last_cause.round
-    return GroupView(group, state.last_cause)
+    return WatchedGroup(group, state.last_cause)
 
 
 class WatchedPartition:
@@ -62,15 +62,15 @@ class WatchedPartition:
         """Number of offsets that are left to read; -1 if unknown."""
         self.configs: Mapping[str, Mapping[str, str]] = {}
         self._clock = clock
-        self._groups: dict[str, GroupView] = {}
+        self._groups: dict[str, WatchedGroup] = {}
 
-    def set(self, group_id: str, view: GroupView | None) -> None:
+    def set(self, group_id: str, view: WatchedGroup | None) -> None:
         """Replace the view of a group; None removes it."""
         if view is None:
             self._groups.pop(group_id, None)
             return
         self._groups[group_id] = view
-        code = None if view.cause is None else _CODES.get(str(view.cause.cause.get("code")))
+        code = None if view.cause is None else _CODES.get(view.cause.code)
         if view.cause is not None and code is not None:
             ago = max(0, self._clock.wall() - view.cause.at_ms)
             view.group.rebalance = Rebalance(Cause(code), self._clock.now() - ago)
@@ -81,9 +81,7 @@ class WatchedPartition:
         if view is None or view.cause is None:
             return None
         found = view.cause
-        current = Round(group_id, 0, found.round, view.group.generation, cause=found.cause)
-        current.source, current.confidence = LOG, found.confidence
-        about = {"code": found.cause.get("code"), "text": trigger(current), "at_ms": found.at_ms}
+        about = {"code": found.code, "text": found.text, "at_ms": found.at_ms}
         return about | {"source": LOG, "confidence": found.confidence}
 
     # -- as `ServedPartition` ----------------------------------------------------------------------
@@ -153,10 +151,13 @@ class WatchedGroups:
         return all(each.is_ready for each in self.partitions)
 
 
-def count_events(types: Iterable[tuple[str, str]], counts: Counter[tuple[str, ...]]) -> None:
-    """Count events by type and cause under the names of a server's counters."""
-    for type_, code in types:
-        if type_ == "rebalance_started":
-            counts["rebalances", code] += 1
-        elif type_ == "rebalance_completed":
+def counts_of(events: Iterable[Told]) -> Counter[tuple[str, ...]]:
+    """Count events, and rebalances by cause, under the names of a server's counters."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    for told in events:
+        counts[WRITTEN] += 1
+        if told.event.type == "rebalance_started":
+            counts["rebalances", str((told.event.fields.get("cause") or {}).get("code"))] += 1
+        elif told.event.type == "rebalance_completed":
             counts["rebalances_completed",] += 1
+    return counts

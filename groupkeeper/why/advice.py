@@ -16,7 +16,7 @@ from groupkeeper.why import absences
 from groupkeeper.why.absences import PROCESS_LESS, proposed
 from groupkeeper.why.client_settings import LARGEST_GROUP, LARGEST_RECORD, STRATEGY, lacking
 from groupkeeper.why.gate import Audience, SettingChange, judge
-from groupkeeper.why.inferred import READ_EARLIER, inferred_advice
+from groupkeeper.why.inferred import inferred_advice
 from groupkeeper.why.proposals import PROMPT_MS, incremental, smaller_batches
 from groupkeeper.why.sessions import late_expiries, outlasted_ms
 from groupkeeper.why.texts import count, hosts_text, joined_text, name_of, span
@@ -77,7 +77,7 @@ def _of_waited_for(current: Round, removed: Part) -> str:
 def _of_cause(current: Round) -> str:
     cause = current.cause
     if cause is None:
-        return READ_EARLIER
+        return "Read further back, with an earlier --since, to see what triggered it."
     code, likely = cause.get("code"), cause.get("likely")
     give = ADVICE.get(f"{code}/{likely}") or ADVICE.get(str(likely)) or ADVICE.get(str(code))
     if give is None:

@@ -23,10 +23,12 @@ from groupkeeper.history.inference import (
     SUBSCRIPTION,
     UNKNOWN,
 )
-from groupkeeper.history.rounds import Round
+from groupkeeper.history.rounds import SUPERSEDED, Round
 from groupkeeper.why.texts import joined_text, name_of, person, some_of, span, time_text
 
-READ_EARLIER: Final = "Read further back, with an earlier --since, to see what triggered it."
+READ_FURTHER: Final = (
+    "Read further back, with an earlier --since, unless a compaction has removed that record."
+)
 NO_RECORD: Final = "the record before this one was not read"
 """Why the first round of what was read has no cause."""
 
@@ -48,22 +50,33 @@ def inferred_trigger(current: Round) -> str:
 
 
 def inferred_more(current: Round) -> str:
-    """Name the other causes of a round."""
-    codes = dict.fromkeys(each.get("code") for each in current.more_causes)
-    texts = [_sentence(str(code), current, None) for code in codes]
+    """Name the other causes of a round; those of an unknown one are in its sentence."""
+    if (current.cause or {}).get("code") == UNKNOWN:
+        return ""
+    texts = _more(current)
     return f"Meanwhile {', and '.join(texts)}." if texts else ""
 
 
+def _more(current: Round) -> list[str]:
+    codes = dict.fromkeys(each.get("code") for each in current.more_causes)
+    return [_sentence(str(code), current, None) for code in codes]
+
+
 def unknown_text(current: Round) -> str:
-    """Describe changes of membership whose cause the records do not show."""
-    changes = []
-    if current.added:
-        changes.append(f"{_names(current.added)} joined")
-    if current.removed:
-        changes.append(f"{_names(current.removed)} {_verb(current.removed, 'is', 'are')} gone")
-    if changes:
-        what = "which came first" if len(changes) > 1 else "why"
-        return f"{' and '.join(changes)}; the records do not show {what}."
+    """Describe what the records show of a change whose cause they do not show."""
+    texts = _more(current)
+    lost = [
+        each
+        for each in current.removed
+        if (each.get("cause") or {}).get("code", UNKNOWN) == UNKNOWN
+    ]
+    if lost:
+        verb = "is" if len(lost) == 1 else "are"
+        texts.append(f"{_names(lost)} {verb} gone, and the records do not show why")
+    if len(texts) > 1:
+        texts.append("the records do not show which came first")
+    if texts:
+        return f"{'; '.join(texts)}."
     if is_first(current):
         return f"{NO_RECORD}, so the cause is not known."
     return "the records do not show the cause."
@@ -71,8 +84,9 @@ def unknown_text(current: Round) -> str:
 
 def is_first(current: Round) -> bool:
     """Return whether the record before the round is unknown."""
-    is_unknown = (current.cause or {}).get("code") == UNKNOWN
-    return current.source is not None and is_unknown and current.from_state is None
+    if current.source is None or current.outcome == SUPERSEDED:  # such a round has no record
+        return False
+    return (current.cause or {}).get("code") == UNKNOWN and current.from_state is None
 
 
 # -- causes ----------------------------------------------------------------------------------------
@@ -174,10 +188,6 @@ def _names(some: list[Part]) -> str:
     return some_of(name_of(each["who"]) for each in some)
 
 
-def _verb(some: list[Part], one: str, many: str) -> str:
-    return one if len(some) == 1 else many
-
-
 # -- advice ----------------------------------------------------------------------------------------
 
 
@@ -185,7 +195,7 @@ def inferred_advice(current: Round) -> str:
     """Return what to look for, as far as records justify it."""
     code = str((current.cause or {}).get("code"))
     if code == UNKNOWN:
-        return READ_EARLIER if is_first(current) else "The logs of the clients say more."
+        return READ_FURTHER if is_first(current) else "The logs of the clients say more."
     tell = _ADVICE.get(code, "")
     return tell if isinstance(tell, str) else tell(current)
 

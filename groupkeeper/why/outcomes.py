@@ -101,6 +101,9 @@ def moved_text(current: Round) -> str:
         return _assigned(current)
     if current.partitions is None:
         return f"{count(current.moved, 'partition')} moved."
+    if current.source and not current.moved:  # a first owner does not count in records
+        verb = "is" if current.partitions == 1 else "are"
+        return f"{count(current.partitions, 'partition')} {verb} assigned; none changed its owner."
     return f"{current.moved} of {count(current.partitions, 'partition')} moved."
 
 

@@ -275,3 +275,15 @@ def test_a_failure_has_a_line_a_second_for_each_address(scene: Scene, lines: Lin
     )
     assert (second["why"], second["times"]) == ("a request without a token", 3)
     assert secret not in str(first)
+
+
+def test_a_request_is_admitted_still_while_its_token_is_in_the_file(scene: Scene) -> None:
+    asked = scene.ask("/api/v1/follow", f"Bearer {READER}")
+    assert isinstance(asked, HttpRequest)
+    counted = Counter(scene.counts)
+    assert scene.gate.admits_still(asked)
+    scene.write(f"{OPS}\n")
+    scene.gate.refresh()
+    assert not scene.gate.admits_still(asked)
+    assert not scene.gate.admits_still(HttpRequest("GET", "/api/v1/follow"))
+    assert scene.counts == counted, "no login"

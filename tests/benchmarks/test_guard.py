@@ -13,9 +13,8 @@ def found(case, figure, *, anchor, again, now, floor=()):
 
 
 def test_a_ratio_is_of_speed_and_its_noise_that_of_the_anchor_against_itself():
-    rates = found(
-        "heartbeat-50", "requests_per_s", anchor=[90, 100, 900], again=[100], now=[50], floor=[200]
-    )
+    anchored = {"anchor": [100, 100, 900], "again": [100, 100, 100]}
+    rates = found("heartbeat-50", "requests_per_s", **anchored, now=[50], floor=[200])
     times = found("storm-500", "cpu_us", anchor=[90], again=[110], now=[50])
     rate, cost = guard.sums(rates | times)
     assert (rate.row, rate.anchor, rate.now) == ("heartbeats, 50 connections", 100, 50)
@@ -35,6 +34,27 @@ def test_a_difference_within_the_noise_says_nothing(now, verdict):
     assert row.noise == pytest.approx(1.25)
     assert row.verdict == verdict
     assert guard.table([row], "06eb576d").endswith(f"| {verdict} |")
+
+
+@pytest.mark.parametrize(("rounds", "noise"), [(1, 1.25), (4, 1.25), (16, 1.25**0.5)])
+def test_medians_of_runs_that_are_far_apart_are_not_exact(rounds, noise):
+    anchor, again = [80, 100] * rounds, [100, 80] * rounds
+    [row] = guard.sums(
+        found("restart-1", "cpu_us", anchor=anchor[:rounds], again=again[:rounds], now=[90])
+    )
+    assert row.noise == pytest.approx(noise)
+
+
+def test_each_target_begins_a_round(monkeypatch, tmp_path):
+    began = []
+
+    def first_of(targets, *_):
+        began.append(next(iter(targets)))
+        return iter(())
+
+    monkeypatch.setattr(guard, "_round", first_of)
+    guard.measure(dict.fromkeys("abc"), ["storm-500"], 4, 1.0, tmp_path)
+    assert began == ["b", "c", "a", "b"]
 
 
 def test_what_was_not_measured_has_no_row():

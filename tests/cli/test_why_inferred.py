@@ -10,10 +10,14 @@ import pytest
 
 from groupkeeper.cli import main
 from groupkeeper.cli.why import inferred as why_inferred
+from groupkeeper.cli.why import last as why_last
 from groupkeeper.cli.why import read as why_read
+from groupkeeper.cli.why.inferred import Inferred, Wanted, read_inferred
 from groupkeeper.client import Client
 from groupkeeper.client.client import CallFailed
+from groupkeeper.history.rounds import Round, SessionLimits
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.group_events import Event
 from groupkeeper.watch.group_log import GroupLog
 from tests.analytics import newer_logs
 from tests.client.stub import cluster
@@ -66,8 +70,9 @@ async def test_each_cause_says_how_sure_it_is(why: Why) -> None:
     text = " ".join(out.split())
     assert (
         "Inferred, 95 %: b (on 10.0.0.7) was removed: no heartbeat came within its "
-        "session.timeout.ms of 10000; the last commit was at 2025-11-22 12:01:40.000Z. 0 of 1 "
-        "partition moved. Find what ended or paused the process, or cut its network."
+        "session.timeout.ms of 10000; the last commit was at 2025-11-22 12:01:40.000Z. 1 "
+        "partition is assigned; none changed its owner. Find what ended or paused the process, or "
+        "cut its network."
     ) in text
     assert "Inferred, 99 %: c (on 10.0.0.7) joined." in text
     assert lines[-1].startswith("Now: Stable, 1 member.")
@@ -129,6 +134,11 @@ async def test_the_first_round_of_what_was_read_may_have_no_cause(why: Why) -> N
     assert "give --since an earlier time" in err
 
 
+async def test_of_a_whole_log_an_earlier_time_is_not_proposed(why: Why) -> None:
+    _, err = await why(node_with(grown(base=500, generation=7)), "--last", "20")
+    assert "not known, as a compaction has removed the record before it\n" in err
+
+
 async def test_no_rebalances_in_that_time(why: Why) -> None:
     out, err = await why(node_with(grown()), "--since", "2025-11-23T00:00Z")
     assert out.startswith("Now: Stable")
@@ -168,8 +178,8 @@ async def test_a_missing_right_is_named(has_log: bool, why: Why) -> None:
     assert out.startswith("Now: Stable, 1 member.")
     assert err == (
         "groupkeeper: this cluster has no topic __group_events, and causes cannot be inferred, as "
-        "the topic __consumer_offsets may not be read: it needs READ on the topic "
-        "__consumer_offsets and DESCRIBE on the group; state and members are all that is known\n"
+        "the topic __consumer_offsets may not be read (needed: READ on the topic "
+        "__consumer_offsets, DESCRIBE on the group); state and members are all that is known\n"
     )
 
 
@@ -190,9 +200,18 @@ async def test_events_that_do_not_know_the_group(why: Why, monkeypatch: pytest.M
     monkeypatch.setattr(time, "time", lambda: NOON / 1000 + 200)
     told = Told("another")
     told.loaded()
-    out, err = await why(node_with(grown(), events=told.events, setting="true"))
-    assert out.count("  rebalance ") == 3
-    assert "causes are inferred" in err
+    node = node_with(grown(), events=told.events, setting="true")
+    for arguments in (), SINCE:
+        out, err = await why(node, *arguments)
+        assert out.count("  rebalance ") == 3
+        assert "causes are inferred" in err
+
+
+async def test_a_whole_log_without_rebalances(why: Why) -> None:
+    made = WrittenLog()
+    made.write(0, commit("g", 0))
+    _, err = await why(node_with(made), "--last", "3")
+    assert err == "groupkeeper: no rebalances of group 'g' in the whole log\n"
 
 
 async def test_what_cannot_be_read_is_counted(why: Why) -> None:
@@ -270,6 +289,102 @@ async def test_nothing_is_shown_twice_or_left_out_between_reading_and_following(
         assert [each.type for each in found].count("rebalance_completed") == 4
 
 
+def raising(failure: CallFailed) -> None:
+    raise failure
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"), [(Wanted(), "unknown"), (Wanted(to_record=True), "member_joined")]
+)
+async def test_following_reads_back_to_the_last_record(wanted: Wanted, code: str) -> None:
+    """Else the next rebalance of a group that is stable for days had no cause."""
+    node = node_with(grown())
+    assert node.offsets is not None
+    async with cluster(node) as address, Client(address, request_timeout_ms=5_000) as client:
+        found = await read_inferred(client, "g", wanted, SessionLimits())
+        assert isinstance(found, Inferred)
+        node.offsets.group(130, 4, A, B, C)
+        async for events in found.log.follow(found.log.end, lambda: 0, raising):
+            rounds = [one for each in events for one in found.told.folding.add(each)]
+            if rounds:
+                break
+    [only] = rounds
+    assert isinstance(only, Round)
+    assert (only.cause or {})["code"] == code
+
+
+async def test_a_right_that_is_taken_away_while_following_is_told() -> None:
+    node = node_with(grown())
+    async with cluster(node) as address, Client(address, request_timeout_ms=5_000) as client:
+        log = await GroupLog.of(client, "g")
+        node.offsets_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        with pytest.raises(CallFailed, match="TOPIC_AUTHORIZATION_FAILED"):
+            async for _ in log.follow(log.end, lambda: 0, raising):
+                pass
+
+
+@pytest.mark.parametrize("base", [0, 500])
+async def test_a_topic_that_was_made_anew_or_deleted_from_begins_anew(base: int) -> None:
+    node = node_with(grown(100))
+    async with cluster(node) as address, Client(address, request_timeout_ms=5_000) as client:
+        log = await GroupLog.of(client, "g")
+        async for _ in log.read(log.start, log.end):
+            pass
+        end, node.offsets = log.end, WrittenLog(base)
+        node.offsets.group(200, 7, A)
+        found: list[Event] = []
+        async for events in log.follow(end, lambda: 0, raising):
+            if not found and not node.offsets.placed[1:]:
+                node.offsets.group(210, 8, A, B)
+                node.offsets.group(220, 9, A)
+            found += events
+            if any(each.type == "rebalance_completed" and each.generation == 9 for each in found):
+                break
+        started = [each for each in found if each.type == "rebalance_started"]
+        codes = [each.fields["cause"]["code"] for each in started]
+        assert codes[0] == "unknown"
+
+
+# -- the last cause of groups ----------------------------------------------------------------------
+
+
+async def describe(node: EventNode, capsys: Capture, *more: str) -> tuple[str, str]:
+    async with cluster(node) as address:
+        call = ["groups", "describe", "--group", "g", "--state", "--why", "--timeout", "5", *more]
+        assert await asyncio.to_thread(main, [*call, "--bootstrap-server", address]) == 0
+    out, err = capsys.readouterr()
+    return out, err
+
+
+async def test_the_last_cause_is_inferred_from_the_last_hour(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: NOON / 1000 + 200)
+    out, err = await describe(node_with(grown()), capsys)
+    assert out.split("\n")[1].endswith("LAST-CAUSE")
+    assert "2025-11-22 12:02:00.000Z member_joined (inferred, 99 %)" in out
+    assert err == ""
+    monkeypatch.setattr(time, "time", lambda: NOON / 1000 + 10_000)
+    out, _ = await describe(node_with(grown()), capsys, "--json")
+    assert json.loads(out)["last_cause"] is None
+
+
+async def test_a_last_cause_that_cannot_be_inferred_is_one_line(capsys: Capture) -> None:
+    out, err = await describe(node_with(None), capsys)
+    assert out.rstrip().endswith("-")
+    assert err == (
+        "groupkeeper: causes cannot be inferred, as the cluster shows no topic __consumer_offsets\n"
+    )
+
+
+async def test_of_very_many_groups_the_first_are_read(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(why_last, "GROUPS_READ", 0)
+    _, err = await describe(node_with(grown()), capsys)
+    assert err == "groupkeeper: causes of 0 of 1 groups are read: name groups with --group\n"
+
+
 def test_spans_grow() -> None:
-    spans = [why_inferred.SPAN_MS, *why_inferred.LONGER_SPANS_MS]
-    assert spans[-1] is None and spans[:-1] == sorted(filter(None, spans))
+    *spans, whole = why_inferred.SPANS_MS
+    assert whole is None and spans == sorted(filter(None, spans))

@@ -641,3 +641,43 @@ async def test_a_client_that_goes_in_the_middle_of_an_answer_is_no_error(lines: 
         await asyncio.sleep(0.1)
         assert (await send(address, get("/health", more="Connection: close\r\n"))) != b""
     assert lines() == []
+
+
+class Doorkeeper:
+    """Admits every request, until it is told not to."""
+
+    def __init__(self) -> None:
+        self.is_shut = False
+
+    def admit(self, request: HttpRequest) -> HttpRequest:
+        return request
+
+    def admits_still(self, request: HttpRequest) -> bool:
+        assert request.headers["authorization"] == "Bearer x"
+        return not self.is_shut
+
+
+async def test_a_stream_ends_with_the_next_piece_once_its_token_is_removed() -> None:
+    came = asyncio.Queue[bytes]()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        while True:
+            yield await came.get()
+
+    async def api(_: HttpRequest) -> HttpAnswer:
+        return HttpAnswer(200, pieces(), "text/event-stream")
+
+    door = Doorkeeper()
+    server = HttpServer({"/api/": api})
+    reader, writer = await asyncio.open_connection(*await server.start(("127.0.0.1", 0), gate=door))
+    async with asyncio.timeout(20):
+        writer.write(get("/api/follow", more="Authorization: Bearer x\r\n"))
+        came.put_nowait(b"first")
+        await reader.readuntil(b"first")
+        door.is_shut = True
+        came.put_nowait(b"second")
+        rest = await reader.read()
+    assert b"second" not in rest
+    assert rest.endswith(b"0\r\n\r\n"), "the end of the answer"
+    writer.close()
+    await server.close()

@@ -15,7 +15,7 @@ from tests.parity.transcript import Transcript
 
 KIPS: Final[Mapping[str, str]] = {
     "KIP-32": "times of records, and of their append",
-    "KIP-43": "SaslHandshake (there is no SASL)",
+    "KIP-43": "SaslHandshake",
     "KIP-62": "heartbeats from a thread of their own, and a rebalance timeout",
     "KIP-88": "OffsetFetch of all partitions",
     "KIP-98": "producers whose repeated batches are stored once",
@@ -24,7 +24,7 @@ KIPS: Final[Mapping[str, str]] = {
     "KIP-133": "DescribeConfigs and AlterConfigs",
     "KIP-134": "a delay before the first rebalance of an empty group",
     "KIP-140": "access control lists",
-    "KIP-152": "SaslAuthenticate (there is no SASL)",
+    "KIP-152": "SaslAuthenticate",
     "KIP-195": "CreatePartitions",
     "KIP-211": "offsets expire from the moment that their group is empty",
     "KIP-226": "where a configuration comes from",

@@ -83,6 +83,11 @@ class EventNode(StubNode):
         assert self.offsets is not None
         return self.offsets.placed
 
+    def _has(self, offset: int) -> bool:
+        """Whether an offset is one of the offsets log, or its end."""
+        placed = self._batches(OFFSETS_LOG)
+        return not placed or placed[0][0] <= offset <= placed[-1][2]
+
     def _metadata(self, request: Any) -> MetadataResponse:
         broker = MetadataResponseBroker(node_id=0, host="127.0.0.1", port=self.port)
         partitions = [
@@ -130,6 +135,8 @@ class EventNode(StubNode):
         data.records = b"".join(found[:IN_RESPONSE])
         if topic.topic == OFFSETS_LOG and self.offsets_error == TOPIC_AUTHORIZATION_FAILED:
             data.error_code, data.records = self.offsets_error, b""
+        elif topic.topic == OFFSETS_LOG and not self._has(start):
+            data.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
         return FetchResponse(
             responses=[FetchableTopicResponse(topic=topic.topic, partitions=[data])]
         )

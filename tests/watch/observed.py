@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from groupkeeper.client import CallFailed, Client
+from groupkeeper.observe.exposition import Exposition
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import Event, decode
 from groupkeeper.protocol.message import Message
@@ -23,6 +24,7 @@ from groupkeeper.watch.tail import look
 from tests.simulation.cluster import VirtualClock
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.served import Served
+from tests.support.slices import whole
 from tests.support.virtual_loop import VirtualExecutor
 from tests.support.web import Web
 
@@ -116,6 +118,11 @@ class Observed:
             lambda: [self.server.position(number) for number in range(len(ends))] == ends
         )
         self.served.until(lambda: self.server.groups.is_ready)
+
+    def metrics(self) -> str:
+        """The page that Prometheus reads."""
+        exposition = Exposition(self.server.metrics)
+        return b"".join(whole(exposition.page(self.run(exposition.look())))).decode()
 
     def inferred(self) -> list[Event]:
         """All events of the observer, by partition."""

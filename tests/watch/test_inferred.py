@@ -10,6 +10,7 @@ from groupkeeper.history import records as history_records
 from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.history.story import Story
 from groupkeeper.protocol.group_events import Event
+from groupkeeper.protocol.records.consumer_offsets import GroupConfigsKey, encode_key
 from groupkeeper.watch import records as watch_records
 from groupkeeper.watch.inferred import GroupEvents
 from groupkeeper.watch.records import LogReader
@@ -129,7 +130,21 @@ def test_without_the_record_before_nothing_is_claimed() -> None:
     first, second = rounds_of(told)
     assert (causes([first]), is_first(first)) == (["unknown"], True)
     assert (causes([second]), is_first(second)) == (["member_joined"], False)
-    assert "Read further back, with an earlier --since" in entry_text(first)
+    assert "Read further back, with an earlier --since, unless" in entry_text(first)
+
+
+@pytest.mark.parametrize(("gap", "rounds"), [(0, 3), (90, 1)])
+def test_what_a_compaction_left_is_no_beginning(gap: int, rounds: int) -> None:
+    """Records before were compacted away, and those that are left follow one another."""
+    made = WrittenLog()
+    made.write(0, commit("other", 0))
+    made.end += gap
+    made.write(1, commit("g", 0), commit("g", 1))
+    made.group(2, 3, A, B)
+    found = rounds_of(told_of(made.data))
+    # A new group of generation 3 has two rounds that were superseded.
+    assert len(found) == rounds
+    assert is_first(found[0]) == (gap > 0)
 
 
 def test_the_first_generation_needs_no_record_before() -> None:
@@ -154,6 +169,24 @@ def test_a_deleted_group_begins_anew() -> None:
     assert entry_text(found[2]).endswith("the group was deleted (inferred, 99 %)")
 
 
+def test_a_group_that_was_created_was_not_emptied() -> None:
+    """Kafka 4.1 writes a record of a group before its first member has joined."""
+    made = WrittenLog()
+    made.group(0, 0)
+    made.group(1, 1, A)
+    found = entries_of(told_of(made.data))
+    assert [isinstance(each, Round) for each in found] == [True]
+
+
+def test_no_cost_is_claimed_of_the_time_in_which_a_group_was_empty() -> None:
+    made = two()
+    made.group(103, 2)
+    made.group(163, 3, A)
+    found = rounds_of(told_of(made.data))
+    assert [each.unread_ms for each in found] == [None, None, None]
+    assert found[-1].from_state == "Empty"
+
+
 def test_no_pause_between_commits_is_measured_across_a_gap() -> None:
     """The commits of a minute were compacted away: b is not known to commit irregularly."""
 
@@ -164,7 +197,7 @@ def test_no_pause_between_commits_is_measured_across_a_gap() -> None:
             second.write(at, commit("g", 0), commit("g", 1))
         second.commits(0, 202, 212)
         second.group(213, 2, A)
-        return rounds_of(told_of(first.data + second.data, responses=30))
+        return rounds_of(told_of(first.data + second.data, responses=1_000))
 
     assert causes(made(is_whole=True)) == ["member_joined", "unknown"]
     assert causes(made(is_whole=False)) == ["member_joined", "session_expired"]
@@ -215,7 +248,7 @@ def test_who_joined_and_is_gone_and_what_moved() -> None:
         "two (client client, on 127.0.0.1) joined (inferred, 99 %)",
         f"{moved}: one now has orders 0 (inferred, 99 %)",
         f"{moved}: two now has orders 1 (inferred, 99 %)",
-        "two is gone; the records do not show why (inferred, 99 %)",
+        "two is gone, and the records do not show why (inferred, 99 %)",
     ]
 
 
@@ -229,6 +262,15 @@ def test_the_end_of_such_a_group() -> None:
     record = newer_logs.epoch("g", 1)
     told = told_of(newer(record, newer_logs.gone(record)))
     assert [each.event.type for each in told] == ["group_deleted"]
+
+
+def test_configs_of_a_group_are_no_record_of_it() -> None:
+    key = encode_key(GroupConfigsKey(group="g"))
+    events = GroupEvents("g")
+    reader = LogReader(0, "g")
+    _, items = reader.feed(newer((key, None)), 0)
+    assert events.take(items, reader.known) == []
+    assert (events.has_record, events.kind, events.unreadable) == (False, None, 0)
 
 
 def test_a_group_that_was_converted_was_not_deleted() -> None:

@@ -1,13 +1,18 @@
 """An observer beside a server: what it infers, what it serves, and how it goes on after its end."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from groupkeeper.history.rounds import Folding, Round
+from groupkeeper.observe.exposition import OBSERVER, OBSERVER_COUNTERS
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.watch.views import WatchedPartition
+from tests.analytics.logs import batch, group
 from tests.support.requests import join_request
-from tests.support.served import Client, Served, settle
+from tests.support.served import Client, Lines, Served, settle
 from tests.watch.observed import Observed
 
 Codes = dict[tuple[str, int], str]
@@ -194,6 +199,31 @@ def test_metrics_count_rebalances_after_the_history(observed: Observed) -> None:
     again = Observed(observed.served)
     again.caught_up()
     assert again.server.metrics.counts["rebalances", "member_joined"] == 0
+
+
+def test_metrics_say_what_was_read_and_what_was_not(observed: Observed) -> None:
+    play(observed.served)
+    observed.caught_up()
+    text = observed.metrics()
+    assert re.search(r"^groupkeeper_observer_records_read_total [1-9]", text, re.MULTILINE)
+    assert "groupkeeper_observer_records_left 0.0" in text
+    assert 'kafka_consumergroup_members{consumergroup="billing"} 1' in text
+    assert "kafka_brokers 1\n" in text
+    page = (Path(__file__).parents[2] / "docs" / "observe.md").read_text(encoding="utf-8")
+    for name in (*OBSERVER, *(f"{each}_total" for each in OBSERVER_COUNTERS)):
+        assert f"`groupkeeper_{name}`" in page
+
+
+def test_what_cannot_be_read_is_told_once(observed: Observed, lines: Lines) -> None:
+    data = bytearray(batch([group("g", 1, "ann")], base=0))
+    data[-1] ^= 1
+    observed.caught_up()
+    for _ in range(2):
+        start = observed.server.position(3)
+        observed.run(observed.server.take(3, start, bytes(data), 9))
+    told = [line for line in lines() if line["event"] == "records cannot be read"]
+    assert [line["partition"] for line in told] == [3]
+    assert "wrong checksum" in told[0]["first"]
 
 
 # -- its end -------------------------------------------------------------------------------------

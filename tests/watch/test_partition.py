@@ -6,10 +6,11 @@ from random import Random
 import pytest
 
 from groupkeeper.history.rows import Told
-from groupkeeper.protocol.record_batch import CorruptBatch
+from groupkeeper.protocol.record_batch import CorruptBatch, iter_batches
 from groupkeeper.watch.partition import HISTORY_LOST, PartitionWatch, StateRecord
+from tests.analytics import newer_logs
 from tests.analytics.churn import churn
-from tests.analytics.logs import batch, commit, group, no_group
+from tests.analytics.logs import batch, commit, group, log, no_group
 from tests.support.wandering_log import wandering_log
 
 
@@ -154,6 +155,53 @@ def test_a_batch_that_is_cut_off_waits_for_the_next_response() -> None:
     assert fold.feed(data).position == 1
 
 
+MODERN = log(
+    *(
+        batch([each])
+        for each in (
+            newer_logs.epoch("g", 1),
+            newer_logs.member("g", "one"),
+            newer_logs.current("g", "one", 1, 0, 1),
+            newer_logs.member("g", "two"),
+            newer_logs.current("g", "one", 2, 0),
+            newer_logs.current("g", "two", 2, 1),
+            newer_logs.gone(newer_logs.current("g", "two", 2, 1)),
+            newer_logs.gone(newer_logs.member("g", "two")),
+        )
+    )
+)
+"""A consumer group of KIP-848."""
+
+
+def test_groups_whose_partitions_the_server_assigns_go_on_after_a_restore() -> None:
+    expected = events_of([MODERN])
+    assert types(expected).count("assignment_changed") == 3
+    for cut in range(1, 8):
+        batches = [MODERN[each.position : each.end] for each in iter_batches(MODERN)]
+        fold = begun()
+        found = events_of(batches[:cut], fold)
+        fold = PartitionWatch.restore(0, newest(fold.checkpoint()))
+        assert found + events_of(batches[cut:], fold) == expected
+
+
+def test_such_a_group_takes_no_room_when_it_is_deleted() -> None:
+    fold = begun()
+    fold.feed(MODERN)
+    assert [*fold.groups] == ["g"]
+    fold.feed(batch([newer_logs.gone(newer_logs.epoch("g", 1))], base=8))
+    assert not fold.groups
+
+
+def test_the_last_cause_is_as_sure_as_its_round() -> None:
+    fold = begun()
+    fold.feed(batch([group("g", 1, "ann")], base=0))
+    fold.feed(batch([group("g", 2)], base=1))
+    cause = fold.groups["g"].last_cause
+    assert cause is not None
+    assert (cause.code, cause.round, cause.confidence) == ("member_left", 2, 0.97)
+    assert cause.text.startswith("Inferred, 97 %: ")
+
+
 # -- losses --------------------------------------------------------------------------------------
 
 
@@ -208,6 +256,31 @@ def test_an_unreadable_batch_is_a_loss() -> None:
     again = PartitionWatch.restore(0, newest(fold.checkpoint()))
     step = again.feed(batch([group("g", 3, "ann", "bea", "cid")], base=2))
     assert step.events[0].event.fields["cause"]["code"] == "unknown"
+
+
+def test_records_that_were_compacted_while_nobody_read_are_a_loss() -> None:
+    first, later = (batch([group("g", 1, "ann")]), batch([group("g", 6, "bea")], base=40))
+    fold = begun()
+    fold.feed(first)  # generations 2 to 5 had no assignments, as compaction leaves neighbours
+    assert types(fold.feed(later).events).count("rebalance_abandoned") == 4
+    assert not fold.gaps
+    fold = begun()
+    fold.feed(first)
+    fold.reached_end()
+    again = PartitionWatch.restore(0, newest(fold.checkpoint()))
+    step = again.feed(later)
+    assert "rebalance_abandoned" not in types(step.events)
+    assert step.events[0].event.fields["cause"]["code"] == "unknown"
+    assert again.gaps == 1
+
+
+def test_behind_the_end_records_without_a_gap_are_no_loss() -> None:
+    fold = begun()
+    fold.feed(batch([group("g", 1, "ann")]))
+    fold.reached_end()
+    step = fold.feed(batch([group("g", 2, "ann", "bea")], base=1))
+    assert step.events[0].event.fields["cause"]["code"] == "member_joined"
+    assert not fold.gaps
 
 
 def test_state_of_another_version_is_refused() -> None:

@@ -228,6 +228,12 @@ def spoiled() -> bytes:
     return good(1)[:-1] + b"\x01"
 
 
+def altered() -> bytes:
+    """Another offset is committed: only the checksum shows it."""
+    data = good(1)
+    return data[:-20] + bytes([data[-20] ^ 1]) + data[-19:]
+
+
 def untold() -> bytes:
     return batch([None], 1, payload=b"\x0e\0\0\0\0\0\0\0\0")
 
@@ -240,6 +246,7 @@ def old() -> bytes:
     ("made", "error"),
     [
         (spoiled, "the batch at offset 1 has a wrong checksum"),
+        (altered, "the batch at offset 1 has a wrong checksum"),
         (untold, "offset 1: "),
         (old, "the batch at offset 1 is of an old format (magic 1)"),
     ],

@@ -195,7 +195,7 @@ def test_a_loss_is_stored_with_the_place_where_reading_goes_on() -> None:
 def test_one_process_has_the_directory() -> None:
     disk = FakeDisk()
     store = opened(FakeFiles(disk))
-    with pytest.raises(Locked):
+    with pytest.raises(Locked, match="is in use by another observer: stop it, or choose"):
         opened(FakeFiles(disk))
     store.close()
     opened(FakeFiles(disk)).close()

@@ -11,6 +11,7 @@ from groupkeeper.client import CallFailed, Client
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import CorruptBatch, encode_batch, iter_batches
 from groupkeeper.watch import tail as tail_module
+from groupkeeper.watch.observer import wait_for_topic
 from groupkeeper.watch.tail import (
     DELETED,
     PAUSE_MOST_S,
@@ -79,6 +80,11 @@ def played(play: Play, partitions: int = 1, *, ends_with: type[Exception] | None
     return loop.run_until_complete(run())
 
 
+async def virtual(seconds: float) -> None:
+    """Let virtual time pass."""
+    await asyncio.sleep(seconds)
+
+
 async def until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
     """Wait, in virtual time, for a condition."""
     async with asyncio.timeout(seconds):
@@ -101,7 +107,7 @@ def test_all_partitions_are_read_from_their_leaders_one_fetch_at_a_time() -> Non
 
 def test_without_records_a_broker_is_asked_twice_a_second() -> None:
     async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
-        await asyncio.sleep(10)
+        await virtual(10)
         assert 15 <= cluster.fetches(0) <= 22
 
     played(play)
@@ -123,9 +129,9 @@ def test_a_broker_that_is_down_is_asked_ever_more_rarely_and_told_once(lines: Li
     async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
         await until(lambda: cluster.fetches(0) > 1)
         cluster.down = {0}
-        await asyncio.sleep(60)
+        await virtual(60)
         asked = cluster.fetches(0)
-        await asyncio.sleep(60)
+        await virtual(60)
         assert cluster.fetches(0) - asked <= 60 / PAUSE_MOST_S + 1
         assert tail.stats.failures > 5
         cluster.append(0, one(0))
@@ -147,7 +153,7 @@ def test_a_partition_without_leader_does_not_stop_the_others() -> None:
         cluster.append(0, one(0))
         cluster.append(2, one(0))
         await until(lambda: notes.read[2] == [0])
-        await asyncio.sleep(20)
+        await virtual(20)
         assert notes.read[0] == []
         cluster.leaders[0] = 1
         await until(lambda: notes.read[0] == [0])
@@ -190,7 +196,7 @@ def test_a_topic_that_was_created_anew_is_read_from_its_start() -> None:
         await until(lambda: len(notes.read[0]) == 2)
         await until(lambda: notes.read[1])
         cluster.topic_error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        await asyncio.sleep(5)
+        await virtual(5)
         cluster.topic_error = ErrorCode.NONE
         cluster.topic_id = bytes(15) + b"\2"
         cluster.logs = {0: [one(0)], 1: [one(0), one(1)]}
@@ -220,7 +226,7 @@ def test_a_right_that_is_missing_names_the_right() -> None:
 def test_a_right_that_is_taken_away_is_told_and_waited_for(lines: Lines) -> None:
     async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
         cluster.topic_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        await asyncio.sleep(20)
+        await virtual(20)
         cluster.topic_error = ErrorCode.NONE
         cluster.append(0, one(0))
         await until(lambda: notes.read[0] == [0])
@@ -257,12 +263,26 @@ def test_large_responses_are_bounded_and_no_partition_waits_for_ever(
 def test_a_failure_of_metadata_is_retried() -> None:
     async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
         cluster.down = {0, 1}
-        await asyncio.sleep(30)
+        await virtual(30)
         cluster.down = set()
         cluster.append(0, one(0))
         await until(lambda: notes.read[0] == [0])
 
     played(play)
+
+
+def test_a_topic_that_is_not_there_yet_is_waited_for(lines: Lines) -> None:
+    async def run() -> None:
+        cluster = FakeCluster()
+        cluster.topic_error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        waiting = asyncio.create_task(wait_for_topic(cast("Client", cluster), TOPIC))
+        await virtual(60)
+        assert 60 / PAUSE_MOST_S <= len(cluster.calls) < 30
+        cluster.topic_error = ErrorCode.NONE
+        assert (await waiting).partitions == 1
+
+    VirtualLoop().run_until_complete(run())
+    assert [line["event"] for line in lines()] == ["the cluster has no topic __consumer_offsets"]
 
 
 def test_a_topic_that_is_not_there_is_an_error_of_the_first_look() -> None:

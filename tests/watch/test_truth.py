@@ -68,7 +68,7 @@ def test_the_records_of_a_server_are_read(ready: Ready) -> None:
     assert (first["cause"]["code"], first["outcome"]) == ("member_joined", "completed")
     assert (last["cause"]["code"], last["outcome"]) == ("member_left", "emptied")
     assert (last["source"], last["confidence"]) == ("log", 0.97)
-    assert (now["kind"], now["state"]) == ("described", "Empty")
+    assert (now["kind"], now["state"]) == ("live", "Empty")
     switched_off, inferred = ran.stderr.splitlines()
     assert "group.events.enabled=true" in switched_off
     assert "causes are inferred from __consumer_offsets" in inferred
@@ -79,7 +79,7 @@ def test_a_round_is_shown_when_its_record_appears(ready: Ready) -> None:
     member_id = settle(client)
     with watching(ready) as (process, lines):
         assert wait_for(lines, kind="round")["cause"]["code"] == "member_joined"
-        wait_for(lines, kind="described")
+        wait_for(lines, kind="live")
         leave(client, member_id)
         assert wait_for(lines, kind="round")["outcome"] == "emptied"
         process.send_signal(signal.SIGINT)

@@ -41,6 +41,16 @@ def test_a_sentence_about_all_events_of_a_row_is_not_that_of_the_last_one() -> N
     assert "Last" not in text.partition("member_replaced")[0]
 
 
+def test_an_inferred_round_is_shown_with_its_end_as_its_begin_is_unknown() -> None:
+    entry = {"kind": "round", "epoch": 0, "round": 3, "generation": 7, "outcome": "completed"}
+    entry |= {"started_at_ms": None, "ended_at_ms": NOON, "duration_ms": None, "moved": 2}
+    entry |= {"standstill_ms": None, "partitions": 4, "joined": [], "missing": [], "text": "why"}
+    entry |= {"cause": {"code": "member_left"}, "cause_text": "Inferred, 97 %: ann left."}
+    assert "before the stored events" in text_of(shown(entry))
+    text = text_of(shown(entry | {"source": "log", "confidence": 0.97}))
+    assert text.startswith("2025-11-22 12:00:00 UTC Inferred, 97 %: ann left.")
+
+
 def test_one_event_is_a_row_that_does_not_open() -> None:
     made = shown(row(1))
     assert text_of(made) == "2025-11-22 12:00:00 UTC text 0member_replaced"

@@ -113,12 +113,26 @@ def came(*members: dict[str, Any], kind: str = "dynamic") -> list[dict[str, Any]
         ),
         (
             inferred("unknown", removed=gone(ANN, code="unknown")),
-            "Inferred: ann is gone; the records do not show why.",
+            "Inferred: ann is gone, and the records do not show why.",
         ),
         (
-            inferred("unknown", removed=gone(ANN, BEN, code="unknown"), added=came(POD)),
-            "Inferred: pod joined and ann, ben are gone; the records do not show which came first.",
+            inferred(
+                "unknown",
+                more=["member_joined"],
+                removed=gone(ANN, BEN, code="unknown"),
+                added=came(BEN, POD),
+            ),
+            "; ann, ben are gone, and the records do not show why; the records do not show which",
         ),
+        (
+            inferred("unknown", more=["member_joined"], added=came(BEN, POD)),
+            "Inferred: ben, pod joined. 2",
+        ),
+        (
+            inferred("member_joined", ANN, moved=0, partitions=1),
+            "1 partition is assigned; none changed its owner.",
+        ),
+        (inferred("member_joined", ANN, from_state="Empty", partitions=0), "No partition was"),
         (inferred("quota_reached"), "the cause is quota_reached, which this command does not know"),
     ],
 )

@@ -11,6 +11,7 @@ from groupkeeper.cli.http_port import HttpTarget, http_options
 from groupkeeper.cli.options import GROUP
 from groupkeeper.cli.why.inferred import (
     Inferred,
+    Wanted,
     read_inferred,
     remark_on,
     remark_on_skipped,
@@ -122,7 +123,7 @@ class _Report:
         from groupkeeper.client.group_events import EventTopicReader, NoEventLog
 
         self._settings = await settings_of(self._client, self._group)
-        limits = session_limits(self._settings)
+        limits, most = session_limits(self._settings), last or (LAST if since is None else None)
         try:
             log = await EventTopicReader.of(self._client, self._group)
         except NoEventLog:
@@ -134,10 +135,11 @@ class _Report:
             told = await read_from(log, await log.since(since), limits)
         entries = told.all(with_rest=not watch)
         is_known = any(isinstance(each, Round) or each.group for each in entries)
-        if since is None and not is_known and not told.left_out:
-            found = await read_inferred(self._client, self._group, last, since, limits)
+        if not is_known and not told.left_out:
+            wanted = Wanted(since, last or 0)
+            found = await read_inferred(self._client, self._group, wanted, limits)
             if isinstance(found, Inferred) and found.told.entries:
-                await self._show_inferred(found, last or LAST, watch=watch)
+                await self._show_inferred(found, most, watch=watch)
                 return 0
         if not entries:
             await self._tell_nothing(log, told, since)
@@ -145,7 +147,7 @@ class _Report:
             remark(f"{SWITCHED_OFF}; these are older")
         if told.left_out and entries:
             remark(told.left_out)
-        self._printer.entries(last_rounds(entries, last if since is not None else last or LAST))
+        self._printer.entries(last_rounds(entries, most))
         await self._tell_now()
         self._printer.skipped(told.folding.unknown, log.unreadable, log.first_error)
         if watch:
@@ -174,9 +176,10 @@ class _Report:
     async def _infer(self, last: int | None, since: int | None, *, watch: bool) -> None:
         """Show what the records of the group show. Raises CommandRefused for a missing group."""
         limits = session_limits(self._settings)
-        found = await read_inferred(self._client, self._group, last, since, limits)
+        wanted = Wanted(since, last or 0, to_record=watch)
+        found = await read_inferred(self._client, self._group, wanted, limits)
         if isinstance(found, Inferred):
-            most = last if since is not None else last or LAST
+            most = last or (LAST if since is None else None)
             await self._show_inferred(found, most, watch=watch)
             return
         group = await self._existing()
@@ -201,15 +204,19 @@ class _Report:
         if not entries and not watch:
             await self._existing(f"has no records {when}")
         if not entries:
-            remark(f"no rebalances of group '{self._group}' {when}: try an earlier --since")
+            further = "" if since is None else ": try an earlier --since"
+            remark(f"no rebalances of group '{self._group}' {when}{further}")
         else:
             remark(f"causes are inferred from {OFFSETS_LOG}, {when}: only Groupkeeper stores them")
         if told.left_out:
             remark(told.left_out)
         shown = last_rounds(entries, most)
-        remark_on(log, self._group, shown)
+        remark_on(found, self._group, shown)
         self._printer.entries(shown)
-        await self._tell_described()
+        if self._events_enabled() is None:
+            await self._tell_described()
+        else:  # a Groupkeeper server
+            await self._tell_now()
         remark_on_skipped(log)
         if watch:
             await self._watch(log, told)

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     from groupkeeper.client import Client
     from groupkeeper.watch.group_log import GroupLog
 
-SPAN_MS: Final = 3_600_000
-"""How far back to read without `--since`."""
-LONGER_SPANS_MS: Final = (24 * SPAN_MS, None)
-"""How far back to read for `--last` without `--since`, until there are enough rounds: None is the
+SPANS_MS: Final = (3_600_000, 86_400_000, None)
+"""How far back to read without `--since`: the first, or further until there is enough. None is the
 whole log."""
 
 
@@ -30,25 +28,33 @@ class Inferred(NamedTuple):
     since_ms: int | None
 
 
-async def read_inferred(
-    client: "Client", group: str, last: int | None, since_ms: int | None, limits: SessionLimits
-) -> Inferred | str:
-    """Read the entries from a time on. Without a time, that is an hour ago, or early enough for
-    `last` rounds. A clause that says why, if the records cannot be read.
+class Wanted(NamedTuple):
+    """How much to read: from a time on (Unix ms), or from an hour ago; further back for so many
+    rounds, and until there is a record of the group.
     """
+
+    since_ms: int | None = None
+    rounds: int = 0
+    to_record: bool = False
+
+
+async def read_inferred(
+    client: "Client", group: str, wanted: Wanted, limits: SessionLimits
+) -> Inferred | str:
+    """Read the entries of a group. A clause that says why, if its records cannot be read."""
     from groupkeeper.watch.group_log import GroupLog, NoOffsetsLog
 
     now = int(time.time() * 1000)
-    times: list[int | None] = [now - SPAN_MS if since_ms is None else since_ms]
-    if since_ms is None and last is not None:
-        times += [None if span is None else now - span for span in LONGER_SPANS_MS]
+    times = [None if span is None else now - span for span in SPANS_MS]
+    if wanted.since_ms is not None:
+        times = [wanted.since_ms]
     try:
         log = await GroupLog.of(client, group)
-        told = ReadEntries()
+        told, since_ms = ReadEntries(), wanted.since_ms
         for at_ms in times:
-            told = await _entries(log, at_ms, limits)
-            since_ms = at_ms
-            if sum(isinstance(each, Round) for each in told.entries) >= (last or 0):
+            told, since_ms = await _entries(log, at_ms, limits), at_ms
+            rounds = sum(isinstance(each, Round) for each in told.entries)
+            if rounds >= wanted.rounds and (log.has_record or not wanted.to_record):
                 break
     except NoOffsetsLog as problem:
         return str(problem)
@@ -65,8 +71,9 @@ async def _entries(log: "GroupLog", at_ms: int | None, limits: SessionLimits) ->
     return told
 
 
-def remark_on(log: "GroupLog", group: str, entries: Sequence[HistoryEntry]) -> None:
-    """Say what cannot be known of the entries."""
+def remark_on(found: Inferred, group: str, entries: Sequence[HistoryEntry]) -> None:
+    """Say what cannot be known of the entries that are shown."""
+    log = found.log
     if log.kind is not None:
         remark(
             f"group '{group}' is a {log.kind} group: the server assigns its partitions, and the "
@@ -74,10 +81,11 @@ def remark_on(log: "GroupLog", group: str, entries: Sequence[HistoryEntry]) -> N
         )
     first = next((each for each in entries if isinstance(each, Round)), None)
     if first is not None and is_first(first):
-        remark(
-            f"the cause of the first rebalance is not known, as {NO_RECORD}: give --since an "
-            "earlier time"
-        )
+        unknown = "the cause of the first rebalance is not known"
+        if found.since_ms is None:
+            remark(f"{unknown}, as a compaction has removed the record before it")
+        else:
+            remark(f"{unknown}, as {NO_RECORD}: give --since an earlier time")
 
 
 def remark_on_skipped(log: "GroupLog") -> None:
