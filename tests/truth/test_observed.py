@@ -15,6 +15,7 @@ from tests.truth.observed.broker_log import GroupTruth, Reason, Rebalance
 from tests.truth.observed.catalogue import SITUATIONS
 from tests.truth.observed.judging import (
     NOT_PLAYED,
+    NOT_READ,
     RIGHT,
     UNKNOWN,
     WRONG,
@@ -157,6 +158,16 @@ def test_who_went_in_a_superseded_rebalance_is_gone_in_the_next() -> None:
     row = told("member_left", removed=gone)
     assert judge([superseded, row], truth, (), BEGUN).verdict == RIGHT
     assert judge([superseded | {"outcome": "completed"}, row], truth, (), BEGUN).verdict == WRONG
+
+
+def test_sentences_that_are_false_are_wrong() -> None:
+    row = told("session_expired", ended_at_ms=LATER, text="beta restarted.")
+    assert judge([row], EXPIRED, (), BEGUN).verdict == RIGHT
+    assert judge([row], EXPIRED, (), BEGUN, (), "restarted").verdict == WRONG
+    early = row | {"ended_at_ms": BEGUN - 1}
+    assert judge([early], EXPIRED, (), BEGUN, (), "restarted").verdict == RIGHT
+    unread = row | {"text": f"Inferred: {NOT_READ}."}
+    assert judge([unread], EXPIRED, (), BEGUN).verdict == WRONG
 
 
 # -- consumer groups -------------------------------------------------------------------------------

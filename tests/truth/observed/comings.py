@@ -135,7 +135,7 @@ def _unready(stage: Stage) -> None:
     stage.settle(alpha, gamma, stage.join("beta", static=True, session_ms=45_000))
 
 
-@situation("two members with one instance id", *FOUR)
+@situation("two members with one instance id", *FOUR, harm=r"\brestarted\b")
 def _duel(stage: Stage) -> None:
     stage.settled("alpha", "beta", static=True, session_ms=45_000)
     stage.join("beta", static=True, session_ms=45_000)

@@ -6,6 +6,7 @@ reason, who came, who is gone and why) is not in the log. A play is wrong if any
 is, and unknown if one of those is that it is about.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -18,6 +19,8 @@ RIGHT, UNKNOWN, WRONG, NOT_PLAYED = "right", "unknown", "wrong", "not played"
 VERDICTS: Final = (RIGHT, UNKNOWN, WRONG, NOT_PLAYED)
 MAX_POLL: Final = "max_poll_exceeded"
 _DYNAMIC, _STATIC = "member_joined", "static_member_joined"
+NOT_READ: Final = "the record before this one was not read"
+"""False of each play, of which the whole log is read."""
 _POLLED_LATE: Final = "poll timeout has expired"
 _WRITTEN: Final = frozenset({"completed", "emptied"})
 """Outcomes of rebalances that leave a record."""
@@ -69,9 +72,10 @@ def judge(
     deeds: Sequence[Deed],
     begun_ms: int,
     unknowable: Iterable[str] = (),
+    harm: str = "",
 ) -> PlayVerdict:
     """Judge what is told of a classic group. `unknowable`: reasons that the records cannot show in
-    this play, so that not to know them is right.
+    this play, so that not to know them is right; `harm`: pattern of sentences that are false.
     """
     told = {row["generation"]: row for row in rows if row.get("kind") == "round"}
     verdicts, before = [], 0
@@ -89,6 +93,7 @@ def judge(
         elif row is None and made is not None and not made.ended:
             continue  # under way, or superseded without an assignment, at the end
         verdicts.append(_judge_round(generation, row, made, window, deeds, begun_ms, unknowable))
+    verdicts += _false_sentences(rows, begun_ms, harm)
     worst = [each.verdict for each in verdicts if each.counts or each.verdict == WRONG]
     order = (RIGHT, UNKNOWN, WRONG)
     return PlayVerdict(max(worst, key=order.index, default=RIGHT), verdicts)
@@ -120,6 +125,20 @@ def _judge_round(
         is_due = first is not None and first.code in unknowable
         verdict = RIGHT if is_due else UNKNOWN
     return RoundVerdict(generation, verdict, true, told_text(row), why, counts)
+
+
+def _false_sentences(rows: Sequence[Row], begun_ms: int, harm: str) -> list[RoundVerdict]:
+    """A verdict for each entry with a sentence that is false."""
+    found = []
+    for row in rows:
+        text = f"{row.get('text') or ''} {row.get('advice') or ''}"
+        at_ms = row.get("ended_at_ms") or row.get("at_ms") or 0
+        pattern = f"{NOT_READ}|{harm}" if harm and at_ms >= begun_ms else NOT_READ
+        if match := re.search(pattern, text):
+            why = [f"says: {text[max(0, match.start() - 60) : match.end() + 60].strip()}"]
+            number = row.get("generation") or 0
+            found.append(RoundVerdict(number, WRONG, "a sentence is false", told_text(row), why))
+    return found
 
 
 # -- one rebalance ---------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def verdicts(outcome: Outcome, situation: Situation) -> dict[str, PlayVerdict]:
         found[layer] = (
             judge_consumer(rows, truth, outcome.begun_ms)
             if situation.is_consumer
-            else judge(rows, truth, deeds, outcome.begun_ms, situation.unknowable)
+            else judge(rows, truth, deeds, outcome.begun_ms, situation.unknowable, situation.harm)
         )
     return found
 

@@ -32,6 +32,8 @@ class Situation:
     """Nothing else may be played meanwhile."""
     is_consumer: bool = False
     """The group is a consumer group (KIP-848)."""
+    harm: str = ""
+    """Pattern of sentences that are false of it."""
 
     @property
     def key(self) -> str:
@@ -50,6 +52,7 @@ def situation(
     unknowable: str = "",
     is_alone: bool = False,
     is_consumer: bool = False,
+    harm: str = "",
 ) -> Callable[[Begin], Begin]:
     """Add a situation for each of these clients. `needs` are words `reason:name`."""
     wanted = []
@@ -68,6 +71,7 @@ def situation(
                 tuple(unknowable.split()),
                 is_alone,
                 is_consumer,
+                harm,
             )
             for each in clients
         )
