@@ -125,6 +125,37 @@ def _removed(stage: Stage) -> None:
     time.sleep(6)
 
 
+@situation(
+    "static member removed by an administrator, nothing to commit",
+    *FOUR,
+    needs="member_left:beta",
+    unknowable="member_left",
+    is_fed=False,
+)
+def _removed_idle(stage: Stage) -> None:
+    """Nothing was committed for longer than a session."""
+    stage.settled("alpha", "beta", static=True, seconds=SESSION_MS / 1000 + 8)
+    stage.remove("beta")
+    time.sleep(6)
+
+
+@situation(
+    "static member back in a rebalance, nothing to commit",
+    *FOUR,
+    needs="member_joined:gamma",
+    is_fed=False,
+    unknowable="member_joined",
+)
+def _unready_idle(stage: Stage) -> None:
+    """Nothing was committed for longer than a session."""
+    alpha, beta = stage.settled("alpha", "beta", static=True, seconds=SESSION_MS / 1000 + 8)
+    stage.stall(alpha, "alpha", 5)
+    gamma = stage.join("gamma", static=True)
+    time.sleep(2)
+    stage.kill(beta)
+    stage.settle(alpha, gamma, stage.join("beta", static=True))
+
+
 @situation("static member back in a rebalance", *FOUR, needs="member_joined:gamma")
 def _unready(stage: Stage) -> None:
     alpha, beta = stage.settled("alpha", "beta", static=True, session_ms=45_000)
