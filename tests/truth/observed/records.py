@@ -26,8 +26,7 @@ def recorded(log_dir: Path, group: str) -> list[Line]:
     partition = partition_of(group, OFFSETS_PARTITIONS)
     reader, found, offset = LogReader(partition, group), list[Line](), 0
     for segment in sorted(log_dir.glob(f"__consumer_offsets-{partition}/*.log")):
-        data = segment.read_bytes().rstrip(b"\0")
-        offset, items = reader.feed(data, offset)
+        offset, items = reader.feed(segment.read_bytes(), offset)
         found += [line_of(each) for each in items if isinstance(each, Item)]
     return found
 
