@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -83,7 +84,7 @@ func start(bootstrap string, wanted command) (*kgo.Client, error) {
 		balancer = kgo.CooperativeStickyBalancer()
 	}
 	options := []kgo.Opt{
-		kgo.SeedBrokers(bootstrap),
+		kgo.SeedBrokers(strings.Split(bootstrap, ",")...),
 		kgo.ConsumerGroup(wanted.Group),
 		kgo.ConsumeTopics(wanted.Topics...),
 		kgo.SessionTimeout(ms(wanted.SessionMS)),
