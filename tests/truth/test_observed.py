@@ -254,7 +254,7 @@ def test_the_table_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixt
         assert main(words) == expected
     shown = capsys.readouterr().out
     assert "| kill -9 | XX |" in shown
-    assert "| why, plays | 0 | 0 | 1 | 0 |" in shown
+    assert "| why, plays by hand | 0 | 0 | 1 | 0 |" in shown
     assert "told member_left of beta, true is session_expired of beta" in shown
 
 

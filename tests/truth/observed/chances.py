@@ -16,6 +16,7 @@ from tests.truth.observed.situations import FOUR, situation
 from tests.truth.observed.stage import Stage
 
 SEEDS: Final = 40
+BY_CHANCE: Final = "by chance"
 _PAUSES_S: Final = (0.5, 1.0, 3.0, 6.0, 12.0)
 _STEPS: Final = (2, 5)
 _POLL_MS: Final = 12_000
@@ -140,5 +141,5 @@ _QUIET: Final = "member_left session_expired member_joined leader updated join_t
 """Where nothing is committed, the order of what happened together does not show."""
 for _seed in range(SEEDS):
     _client, _is_fed = FOUR[_seed % len(FOUR)], _seed % 5 != 4
-    _name, _unknowable = f"by chance, seed {_seed}", "" if _is_fed else _QUIET
+    _name, _unknowable = f"{BY_CHANCE}, seed {_seed}", "" if _is_fed else _QUIET
     situation(_name, _client, is_fed=_is_fed, unknowable=_unknowable)(_play(_seed, _client))

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,17 @@ from tests.truth.foreign import make
 from tests.truth.observed.broker_log import GroupTruth
 from tests.truth.observed.broker_log import read as read_lines
 from tests.truth.observed.catalogue import SITUATIONS
+from tests.truth.observed.chances import BY_CHANCE
 from tests.truth.observed.cluster import Cluster
 from tests.truth.observed.feeder import Feeder
-from tests.truth.observed.judging import NOT_PLAYED, VERDICTS, WRONG, PlayVerdict
+from tests.truth.observed.judging import (
+    NOT_PLAYED,
+    UNKNOWN,
+    VERDICTS,
+    WRONG,
+    PlayVerdict,
+    RoundVerdict,
+)
 from tests.truth.observed.observers import Observer
 from tests.truth.observed.plays import (
     AT_ONCE,
@@ -155,7 +163,7 @@ def _cells(judged: Sequence[Judged]) -> list[str]:
         "| situation | " + " | ".join(each.rsplit("-", 1)[0] for each in clients) + " |",
         "|---" * (len(clients) + 1) + "|",
     ]
-    for name in dict.fromkeys(outcome.situation for outcome, _, _ in judged):
+    for name in sorted({outcome.situation for outcome, _, _ in judged}):
         cells = []
         for client in clients:
             found = [v for o, _, v in judged if (o.situation, o.client) == (name, client)]
@@ -173,11 +181,23 @@ def _cells(judged: Sequence[Judged]) -> list[str]:
 def _counts(judged: Sequence[Judged]) -> list[str]:
     lines = ["| layer | " + " | ".join(VERDICTS) + " |", "|---|---|---|---|---|"]
     for layer in LAYERS:
-        plays = Counter(found[layer].verdict for _, _, found in judged)
+        for words, chosen in (
+            ("plays by hand", [each for each in judged if not _is_by_chance(each)]),
+            ("plays by chance", [each for each in judged if _is_by_chance(each)]),
+        ):
+            plays = Counter(found[layer].verdict for _, _, found in chosen)
+            lines.append(_row(f"{layer}, {words}", plays))
         rounds = Counter(one.verdict for _, _, found in judged for one in found[layer].rounds)
-        for name, count in ((f"{layer}, plays", plays), (f"{layer}, rebalances", rounds)):
-            lines.append(f"| {name} | " + " | ".join(str(count[each]) for each in VERDICTS) + " |")
+        lines.append(_row(f"{layer}, rebalances", rounds))
     return lines
+
+
+def _is_by_chance(each: Judged) -> bool:
+    return each[1].name.startswith(BY_CHANCE)
+
+
+def _row(name: str, counts: Mapping[str, int]) -> str:
+    return f"| {name} | " + " | ".join(str(counts[each]) for each in VERDICTS) + " |"
 
 
 def _wrong(judged: Sequence[Judged]) -> list[str]:
@@ -189,15 +209,21 @@ def _wrong(judged: Sequence[Judged]) -> list[str]:
         if outcome.error or found[LAYERS[0]].verdict == NOT_PLAYED:
             lacks = ", ".join(missing(situation, truth, outcome.begun_ms))
             lines.append(f"* not played: {about}: {outcome.error or f'not logged: {lacks}'}")
+        layers: dict[str, list[str]] = {}
         for layer in LAYERS:
             for one in found[layer].rounds:
-                if one.verdict == WRONG or (one.counts and one.verdict == "unknown"):
-                    why = "; ".join(one.why)
-                    lines.append(
-                        f"* {one.verdict}: {about}, {layer}, generation {one.generation}: told"
-                        f" {one.told}, true is {one.true}{f': {why}' if why else ''}"
-                    )
-    return lines
+                if one.verdict == WRONG or (one.counts and one.verdict == UNKNOWN):
+                    layers.setdefault(_line(one, about), []).append(layer)
+        lines += [f"{line} ({' and '.join(told_by)})" for line, told_by in layers.items()]
+    return sorted(lines)
+
+
+def _line(one: RoundVerdict, about: str) -> str:
+    why = "; ".join(dict.fromkeys(one.why))
+    return (
+        f"* {one.verdict}: {about}, generation {one.generation}: told {one.told}, true is"
+        f" {one.true}{f': {why}' if why else ''}"
+    )
 
 
 if __name__ == "__main__":
