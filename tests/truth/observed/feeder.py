@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.clients import environments
@@ -24,11 +25,12 @@ class Feeder:
                 text=True,
             )
 
-    def feed(self, topic: str, partitions: int) -> None:
-        """Send a record to each partition of the topic every 0.4 s; with 0, no more."""
+    def feed(self, topic: str, partitions: Iterable[int]) -> None:
+        """Send a record to each of these partitions of the topic every 0.4 s from now on."""
         assert self.process.stdin is not None
+        numbers = ",".join(map(str, partitions)) or "-"
         with self._writing:
-            self.process.stdin.write(f"{topic} {partitions}\n")
+            self.process.stdin.write(f"{topic} {numbers}\n")
             self.process.stdin.flush()
 
     def stop(self) -> None:

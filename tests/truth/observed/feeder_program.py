@@ -1,7 +1,7 @@
 """Sends a record to each partition of some topics, again and again, until its input ends.
 
-A line of input is a topic's name and its number of partitions; with 0 it gets no more records. It
-runs with nothing on the path but confluent-kafka.
+A line of input is a topic's name and the numbers of its partitions, with commas between them; `-` is
+none. It runs with nothing on the path but confluent-kafka.
 """
 
 import sys
@@ -16,11 +16,8 @@ topics = {}
 
 def read():
     for line in sys.stdin:
-        name, count = line.split()
-        if int(count):
-            topics[name] = int(count)
-        else:
-            topics.pop(name, None)
+        name, numbers = line.split()
+        topics[name] = [int(each) for each in numbers.split(",") if each != "-"]
     topics.clear()
 
 
@@ -28,8 +25,8 @@ reader = threading.Thread(target=read, daemon=True)
 reader.start()
 producer = Producer({"bootstrap.servers": sys.argv[1], "message.timeout.ms": 5000, "linger.ms": 5})
 while reader.is_alive():
-    for name, count in list(topics.items()):
-        for number in range(count):
+    for name, numbers in list(topics.items()):
+        for number in numbers:
             try:
                 producer.produce(name, b"x", partition=number)
             except (BufferError, KafkaException):  # a broker is away

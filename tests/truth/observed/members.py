@@ -105,6 +105,49 @@ def _closed_idle(stage: Stage) -> None:
 
 
 @situation(
+    "close, its partitions idle for a session",
+    *FOUR,
+    needs="member_left:beta",
+    unknowable="member_left",
+)
+def _closed_starved(stage: Stage) -> None:
+    """The others have something to commit, as it had before."""
+    alpha, beta, gamma = stage.settled(*_THREE, seconds=8)
+    stage.starve(beta)
+    time.sleep(SESSION_MS / 1000 + 1.5)
+    beta.ask("close")
+    stage.settle(alpha, gamma)
+
+
+@situation(
+    "close, its partitions idle for a poll interval",
+    *FOUR,
+    needs="member_left:beta",
+    unknowable="member_left",
+)
+def _closed_starved_longer(stage: Stage) -> None:
+    alpha, beta, gamma = stage.settled(*_THREE, seconds=8, poll_ms=20_000)
+    stage.starve(beta)
+    time.sleep(21.5)
+    beta.ask("close")
+    stage.settle(alpha, gamma)
+
+
+@situation(
+    "kill -9, its partitions idle before",
+    *FOUR,
+    needs="session_expired:beta",
+    unknowable="session_expired",
+)
+def _killed_starved(stage: Stage) -> None:
+    alpha, beta, gamma = stage.settled(*_THREE, seconds=8)
+    stage.starve(beta)
+    time.sleep(SESSION_MS / 1000 + 1.5)
+    stage.kill(beta)
+    stage.settle(alpha, gamma)
+
+
+@situation(
     "close after an hour of nothing to commit",
     *FOUR,
     needs="member_left:beta",

@@ -75,12 +75,12 @@ class Stage:
         self.group = Group(client, self.workers, self.admin)
         self._is_fed = is_fed
         if is_fed:
-            site.feeder.feed(self.group.topic, PARTITIONS)
+            site.feeder.feed(self.group.topic, range(PARTITIONS))
 
     def close(self) -> None:
         """End the members."""
         if self._is_fed:
-            self.site.feeder.feed(self.group.topic, 0)
+            self.site.feeder.feed(self.group.topic, ())
         for each in self.workers.all:
             each.go_on()
         self.workers.end()
@@ -147,6 +147,12 @@ class Stage:
         whole = self.group.partitions
         is_whole = sum(map(len, shares)) == len(whole) and set().union(*shares) == whole
         return is_whole and all(shares)
+
+    def starve(self, member: Worker) -> None:
+        """Let no more records arrive in the partitions of a member."""
+        idle = {number for _, number in member.assigned or ()}
+        numbers = [number for _, number in sorted(self.group.partitions) if number not in idle]
+        self.site.feeder.feed(self.group.topic, numbers)
 
     # -- deeds -------------------------------------------------------------------------------------
 
