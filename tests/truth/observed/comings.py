@@ -262,3 +262,10 @@ def _enforced(stage: Stage) -> None:
     time.sleep(6)
     beta.ask("enforce")
     time.sleep(6)
+
+
+@situation("cooperative: a follower enforces a rebalance", JAVA, FRANZ_GO, needs="updated:beta")
+def _cooperative_enforced(stage: Stage) -> None:
+    _, beta, _ = stage.settled(*_THREE, **_cooperative(stage.client))
+    beta.ask("enforce")
+    time.sleep(8)

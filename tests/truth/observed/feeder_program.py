@@ -1,7 +1,7 @@
 """Sends a record to each partition of some topics, again and again, until its input ends.
 
-A line of input is a topic's name and the numbers of its partitions, with commas between them; `-` is
-none. It runs with nothing on the path but confluent-kafka.
+A line of input is a topic's name and the numbers of its partitions, with commas between them; `-`
+is none. It runs with nothing on the path but confluent-kafka.
 """
 
 import sys
