@@ -29,7 +29,7 @@ TOKENS_MOST: Final = 8
 
 
 class Phase(Enum):
-    """What is expected next; values describe it."""
+    """The request that a login expects next; values describe it."""
 
     BEGIN = "ApiVersions or SaslHandshake"
     HANDSHAKE = "SaslHandshake: ApiVersions was answered"
@@ -41,7 +41,7 @@ class Phase(Enum):
 
 @dataclass(slots=True)
 class TokenOutcome:
-    """What to do after a token."""
+    """The answer to a token, and what becomes of the login."""
 
     reply: bytes = b""
     """The server's token."""
@@ -66,7 +66,7 @@ class TokenOutcome:
 
 @dataclass(slots=True)
 class Sasl:
-    """What the logins of a listener have in common."""
+    """The settings and counters that all logins of a listener share."""
 
     listener: str
     mechanisms: Mapping[str, Begin]

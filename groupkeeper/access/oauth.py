@@ -40,7 +40,7 @@ _AUTH: Final = re.compile(r"(\w+) +([-_~+/.a-zA-Z0-9]+=*)", re.ASCII)
 
 @dataclass(slots=True, frozen=True)
 class TokenRules:
-    """What a token must have."""
+    """The claims that a token must have."""
 
     issuer: str | None = None
     audiences: frozenset[str] = frozenset()

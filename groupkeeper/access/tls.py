@@ -43,7 +43,7 @@ _log = Logger("access")
 
 
 class ListenerTls:
-    """What connections of one listener need, current for those that come next."""
+    """The TLS context of one listener, current for new connections."""
 
     def __init__(self, listen: Listen, settings: Settings, audit: LoginAudit | None = None) -> None:
         """`settings`: those of the server. Reads files. Raises SettingsError. `audit` counts and

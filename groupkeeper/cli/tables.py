@@ -1,9 +1,9 @@
 """Tables with the headings of Kafka's tools, or the same rows as JSON, one object per line."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from groupkeeper.cli.json_text import json_text
 from groupkeeper.why.texts import aligned, printable
 
 NOTHING = "-"
@@ -16,7 +16,7 @@ def show(rows: Sequence[TableRow], *, as_json: bool) -> None:
     """Print an empty line, headings and rows, whose keys are the columns; nothing without rows."""
     if as_json:
         for row in rows:
-            print(json.dumps(row, ensure_ascii=False))
+            print(json_text(row))
     elif rows:
         headings = [HEADINGS.get(key, key.upper().replace("_", "-")) for key in rows[0]]
         cells = [[printable(text(each)) for each in row.values()] for row in rows]

@@ -96,7 +96,7 @@ OBSERVER_COUNTERS = {
     "observer_bytes_read": "Bytes of the offsets log read.",
     "observer_fetches": "Responses of brokers.",
     "observer_fetch_failures": "Failed requests to brokers, and errors in responses; retried.",
-    "observer_losses": "Times that records were lost before they were read.",
+    "observer_losses": "Times that records were lost or compacted before they were read.",
     "observer_records_unreadable": "Records and batches that cannot be decoded.",
     "observer_groups_dropped": "Groups whose state was dropped because of a limit.",
     "observer_events_dropped": "Events that were too large to be stored.",

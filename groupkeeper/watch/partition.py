@@ -243,7 +243,7 @@ class PartitionWatch:
     def lose(self, offset: int, why: str, at_ms: int) -> FoldStep:
         """Note that the log does not hold the present position any more, and goes on at `offset`.
 
-        If that is smaller, the log was truncated or created anew: the state of all groups is
+        If that is not larger, the log was truncated or created anew: the state of all groups is
         dropped.
         """
         step = FoldStep(offset)
@@ -251,7 +251,7 @@ class PartitionWatch:
         event = Event(0, 0, -1, at_ms, offset, None, HISTORY_LOST, fields=fields)
         step.events.append(Told(offset, event, LOG, SEEN))
         self._has_lost = True
-        if offset < self.position:
+        if offset <= self.position:
             for name in self.groups:
                 step.changed[name] = self._dirty[name] = None
             self.groups, self._size = {}, 0

@@ -77,6 +77,7 @@ def test_a_cluster_is_observed(bootstrap: str, tmp_path: Path, capsys: Capture) 
         rounds = observer.get(f"/api/v1/groups/{PAIR}/rounds")["rounds"]
         assert {each["source"] for each in rounds} == {"log"}
         assert main(["status", "--http", observer.http]) == 0
+        assert f"observer, by {bootstrap}, of cluster" in capsys.readouterr().out
         # The same directory, in use by a running process.
         assert main(["observe", "--bootstrap-server", bootstrap, "--data", str(data)]) == 1
         observer.popen.kill()

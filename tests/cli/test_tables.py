@@ -56,3 +56,15 @@ def test_names_of_clients_do_not_move_the_cursor(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out.splitlines()[2] == "a??[31mb  1"
     show(rows, as_json=True)
     assert json.loads(capsys.readouterr().out)["group"] == "a\n\x1b[31mb"
+
+
+@pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\x1b", "\x9b", "\u2028", "\U000e0001"])
+def test_json_hides_nothing_from_who_reads_it_on_a_terminal(
+    hidden: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"group": f"größe{hidden}x"}
+    show([row], as_json=True)
+    line = capsys.readouterr().out.removesuffix("\n")
+    assert line.isprintable()
+    assert "größe" in line
+    assert json.loads(line) == row

@@ -228,6 +228,13 @@ def test_a_topic_that_was_created_anew_begins_with_no_groups() -> None:
     assert types(again.events)[0] == "group_created"
 
 
+def test_a_topic_that_was_empty_and_is_created_anew_begins_with_no_groups() -> None:
+    fold = begun()
+    fold.lose(0, "created anew", 99)
+    step = fold.feed(batch([group("g", 5, "ann")], base=0))
+    assert types(step.events)[0] == "group_created"
+
+
 def test_after_an_unclean_election_groups_begin_with_an_unknown_past() -> None:
     fold = begun()
     for number in range(5):

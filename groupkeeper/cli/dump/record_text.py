@@ -4,11 +4,11 @@ Fields have the names of Kafka's JSON. Damaged records raise nothing: bytes that
 are shown as `unreadable`, with the reason. Source: Kafka's DumpLogSegments.OffsetsMessageParser.
 """
 
-import json
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from struct import Struct
 
+from groupkeeper.cli.json_text import json_text
 from groupkeeper.protocol.embedded import NEWEST_VERSION as NEWEST_EMBEDDED_VERSION
 from groupkeeper.protocol.embedded import decode_assignment, decode_subscription
 from groupkeeper.protocol.errors import DecodeError
@@ -143,4 +143,4 @@ def _text(data: bytes | None) -> str:
 
 
 def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json_text(value, separators=(",", ":"))

@@ -5,7 +5,7 @@ import { left, time } from "./format.js";
 import { GroupView } from "./group.js";
 import { GroupsView } from "./groups.js";
 import { textures } from "./lanes.js";
-import { link } from "./server.js";
+import { link, observerText } from "./server.js";
 import { openWithToken, token, tokenForm } from "./token.js";
 
 const GROUP = "/groups/";
@@ -54,8 +54,7 @@ function sayLive(isStream, atMs) {
 }
 
 function sayTrouble() {
-  show(observing, link.observes !== null && h("p", {},
-    `Observes the cluster at ${link.observes}, read-only. Causes are inferred from what groups wrote there; each says how sure it is.`));
+  show(observing, link.observes !== null && h("p", {}, observerText(link.observes)));
   if (!link.isLost) {
     show(trouble);
     return;

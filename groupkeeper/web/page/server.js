@@ -132,6 +132,12 @@ class Link extends EventTarget {
 
 export const link = new Link();
 
+/** Say that an observer answers, and of which cluster; null for a server. */
+export function observerText(observes) {
+  if (observes === null) return null;
+  return `Observes the cluster at ${observes}, read-only. Causes are inferred from what its groups wrote; each says how sure it is.`;
+}
+
 // -- polling -------------------------------------------------------------------------------------
 
 /**
