@@ -8,7 +8,7 @@ from generated import run
 
 from groupkeeper.protocol.group_event_types import CAUSE, TYPES, WHO
 from groupkeeper.protocol.group_event_words import CODES, EVIDENCE, LIKELY, Word
-from groupkeeper.protocol.group_events import ENVELOPE, SHORTENED, TOPIC
+from groupkeeper.protocol.group_events import ENVELOPE, INFERRED, SHORTENED, TOPIC
 
 PAGE = Path(__file__).with_name("events.md")
 
@@ -26,6 +26,10 @@ of the event. Types and fields may be added: skip what you do not know. Times ar
 """
 
 FIELDS = "\n| field | JSON | meaning |\n|---|---|---|"
+
+INFERRED_HEAD = """
+An event that no coordinator stored, but that was inferred from records, has two more fields.
+"""
 
 WHO_HEAD = """
 ### Who
@@ -100,6 +104,8 @@ def _lines() -> Iterator[str]:
     yield "## Every event"
     yield from _table(ENVELOPE)
     yield f"\nLong lists are cut: then `{SHORTENED}` has the name of each, and how long it was."
+    yield INFERRED_HEAD.rstrip("\n")
+    yield from _table(INFERRED)
     yield WHO_HEAD.rstrip("\n")
     yield from _table(WHO)
     yield CAUSE_HEAD.rstrip("\n")

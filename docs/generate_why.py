@@ -14,6 +14,7 @@ from groupkeeper.why.entries import entry_text
 from groupkeeper.why.folding import folded
 from tests.support.apps import GROUP
 from tests.support.situations import SITUATIONS, told
+from tests.support.written_log import WrittenLog, commit, entries_of, member, told_of
 
 PAGE = Path(__file__).with_name("why.md")
 
@@ -36,6 +37,17 @@ have `session.timeout.ms=10000`, `max.poll.interval.ms=60000` and `heartbeat.int
 share six partitions.
 """
 
+INFERRED = """\
+## A cluster that stores no causes
+
+Two consumers commit every two seconds. One is killed, a third is started, and the first is closed.
+The cluster is not Groupkeeper: what is told is inferred from the group's records in
+`__consumer_offsets`, and says how sure it is. How long a rebalance took, heartbeats and connections
+are not in these records, so no setting is proposed.
+
+```
+$ groupkeeper why billing --bootstrap-server kafka.example:9092"""
+
 
 def page() -> str:
     logs.configure(StringIO())
@@ -49,6 +61,25 @@ def _lines() -> Iterator[str]:
         yield f"```\n$ groupkeeper why {GROUP}"
         yield from map(entry_text, folded(told(situation)))
         yield "```\n"
+    yield INFERRED
+    yield from map(entry_text, entries_of(told_of(_records().data, GROUP)))
+    yield "```\n"
+
+
+def _records() -> WrittenLog:
+    """The records of the last section."""
+    first, second, third = (f"billing-{letter}" for letter in "abc")
+    log = WrittenLog()
+    log.group(0, 1, member(first, 0, 1, 2), member(second, 3, 4, 5), name=GROUP)
+    for at in range(2, 73, 2):
+        held = range(6) if at < 62 else range(3)
+        log.write(at, *(commit(GROUP, each) for each in held))
+    log.group(73, 2, member(first, *range(6)), name=GROUP)
+    log.group(90, 3, member(first, 0, 1, 2), member(third, 3, 4, 5), name=GROUP)
+    for at in range(92, 121, 2):
+        log.write(at, *(commit(GROUP, each) for each in range(6)))
+    log.group(122, 4, member(third, *range(6)), name=GROUP)
+    return log
 
 
 if __name__ == "__main__":

@@ -24,6 +24,13 @@ TOPIC: Final = "__group_events"
 SHORTENED: Final = "shortened"
 """A field of any type: lists that were cut to keep the event small, with their true length."""
 
+INFERRED: Final[Mapping[str, tuple[str, str]]] = {
+    "source": ("string", "`log`: inferred from records of `__consumer_offsets`."),
+    "confidence": ("number", "How sure that is, from 0 to 1."),
+}
+"""Name, JSON type and meaning of two fields that any type of event has if it is inferred. An event
+that a coordinator stored has neither."""
+
 
 class Event(NamedTuple):
     """One event: the envelope, and the fields of its type."""

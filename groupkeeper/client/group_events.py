@@ -6,13 +6,12 @@
 Only the group's partition is read, in responses of bounded size. Source: docs/events.md.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
-from groupkeeper.client.client import LONGEST_PAUSE_S, CallFailed, Client
-from groupkeeper.client.partition_log import PartitionReader
-from groupkeeper.client.partitions import EARLIEST, LATEST, MOVING, NO_SUCH_RECORD, leaders_of
+from groupkeeper.client.client import CallFailed, Client
+from groupkeeper.client.partition_log import PartitionReader, followed
+from groupkeeper.client.partitions import EARLIEST, LATEST, NO_SUCH_RECORD, leaders_of
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import TOPIC, Event, decode
 from groupkeeper.protocol.placement import partition_of
@@ -33,9 +32,6 @@ PIECE_BYTES: Final = 16 * 1024 * 1024
 take ten times as much memory. The maximum size of one event is 256 KiB."""
 BACKWARDS_BYTES: Final = 64 * 1024 * 1024
 """Maximum size of a backward read: some hundred thousand events."""
-
-EMPTY_PAUSE_S: Final = 0.05
-"""Pause after a response without events, which a server may send without waiting."""
 
 
 class NoEventLog(Exception):
@@ -119,18 +115,12 @@ class EventTopicReader:
 
         While no leader responds, `lost` is called after each timeout of the client.
         """
-        while True:
-            try:
-                start, events = await self._fetch(start, None, wait_ms())
-            except CallFailed as failure:
-                if failure.error not in MOVING and failure.error != ErrorCode.REQUEST_TIMED_OUT:
-                    raise
-                lost(failure)
-                await asyncio.sleep(LONGEST_PAUSE_S)
-                continue
+
+        async def fetch(at: int, ms: int) -> tuple[int, list[Event]]:
+            return await self._fetch(at, None, ms)
+
+        async for events in followed(fetch, start, wait_ms, lost):
             yield events
-            if not events:
-                await asyncio.sleep(EMPTY_PAUSE_S)
 
     # -- requests --------------------------------------------------------------------------------
 

@@ -3,9 +3,11 @@
 Source: Kafka's `FetchCollector` and `AbstractFetch` (retriable errors).
 """
 
-from typing import Final
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final, TypeVar
 
-from groupkeeper.client.client import CallFailed, Client, Retries
+from groupkeeper.client.client import LONGEST_PAUSE_S, CallFailed, Client, Retries
 from groupkeeper.client.partitions import MOVING, leaders_of, list_offsets
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import (
@@ -17,6 +19,10 @@ from groupkeeper.protocol.messages.fetch import (
 
 FETCH_BYTES: Final = 1024 * 1024
 """Maximum size of a response; a larger batch is returned alone."""
+EMPTY_PAUSE_S: Final = 0.05
+"""Pause after a response without items, which a server may send without waiting."""
+
+T = TypeVar("T")
 
 
 class PartitionReader:
@@ -75,3 +81,28 @@ class PartitionReader:
         if data.error_code not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
             raise CallFailed("Fetch", self._leader, ErrorCode(data.error_code), self.name)
         return data
+
+
+async def followed(
+    fetch: Callable[[int, int], Awaitable[tuple[int, list[T]]]],
+    start: int,
+    wait_ms: Callable[[], int],
+    lost: Callable[[CallFailed], None],
+) -> AsyncIterator[list[T]]:
+    """Yield new items forever, and an empty list after each `wait_ms()` without any. `fetch` takes
+    an offset and a long-poll timeout, and returns the next offset and the items.
+
+    While no leader responds, `lost` is called after each timeout of the client.
+    """
+    while True:
+        try:
+            start, items = await fetch(start, wait_ms())
+        except CallFailed as failure:
+            if failure.error not in MOVING and failure.error != ErrorCode.REQUEST_TIMED_OUT:
+                raise
+            lost(failure)
+            await asyncio.sleep(LONGEST_PAUSE_S)
+            continue
+        yield items
+        if not items:
+            await asyncio.sleep(EMPTY_PAUSE_S)

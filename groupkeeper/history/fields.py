@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from groupkeeper.protocol.group_event_types import CAUSE, TYPES, WHO
-from groupkeeper.protocol.group_events import SHORTENED, Event
+from groupkeeper.protocol.group_events import INFERRED, SHORTENED, Event
 
 # Any: JSON.
 Part = Mapping[str, Any]
@@ -95,6 +95,7 @@ def _is_usual(value: int | None) -> bool:
 
 _FORMS: Final[Mapping[str, type]] = {
     "int": int,
+    "number": float,
     "string": str,
     "bool": bool,
     "list": list,
@@ -110,13 +111,18 @@ def _rule(kind: str) -> _Rule:
     """Return the rule for a kind of field, such as `list of int or null` (docs/events.md)."""
     name = kind.removesuffix(" or null")
     types = frozenset({_FORMS[name.split()[0]]} | ({type(None)} if name != kind else set()))
+    types |= {int} if name == "number" else set()
     parts: Mapping[str, Callable[[Any, list[str]], Any]] = {
         "list": _members,
         "list of who": _clients,
         "who": lambda part, strange: _known(part, _OF_WHO, strange),
         "cause": lambda part, strange: _known(part, _OF_CAUSE, strange),
     }
-    fits: Mapping[str, Callable[[Any], bool]] = {"int": _is_usual, "list of int": _are_ints}
+    fits: Mapping[str, Callable[[Any], bool]] = {
+        "int": _is_usual,
+        "number": lambda value: 0 <= value <= 1,
+        "list of int": _are_ints,
+    }
     return _Rule(types, fits.get(name), parts.get(name))
 
 
@@ -126,7 +132,7 @@ def _rules(table: Mapping[str, tuple[str, str]]) -> _Rules:
 
 _OF_WHO: Final = _rules(WHO)
 _OF_CAUSE: Final = _rules(CAUSE)
+_OF_ANY: Final[_Rules] = {SHORTENED: _Rule(frozenset({dict})), **_rules(INFERRED)}
 _OF_TYPE: Final[Mapping[str, _Rules]] = {
-    name: {**_rules(each.fields), SHORTENED: _Rule(frozenset({dict}))}
-    for name, each in TYPES.items()
+    name: {**_rules(each.fields), **_OF_ANY} for name, each in TYPES.items()
 }

@@ -19,11 +19,14 @@ from groupkeeper.history.fold import GroupFold
 from groupkeeper.history.newer import NO_NAMES, Names, NewerStory
 from groupkeeper.history.records import (
     CONVERTED,
+    GROUP_KEY_TYPE,
+    OF_GROUPS,
     CommitRun,
     GroupRecord,
     kind_of,
     read_generation,
     unwritten,
+    with_conversions,
     write_configs,
     write_members,
 )
@@ -49,12 +52,9 @@ from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.group_event_types import TYPES
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.records.consumer_offsets import GROUP_CONFIGS_TYPE
-from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES, decode_modern_key
+from groupkeeper.protocol.records.modern_groups import decode_modern_key
 
-GROUP_KEY_TYPE: Final = 2
 _EPOCH_BYTES: Final = slice(2, 6)
-_OF_GROUPS: Final = frozenset({GROUP_KEY_TYPE, *EPOCH_TYPES})
-"""Key types of the records that state whether a group exists."""
 _BEGINS: Final = frozenset(
     {
         *("group_created", "group_emptied", "member_joined", "member_rejoined", "member_replaced"),
@@ -213,22 +213,15 @@ class GroupHistory:
         if not batch:
             return
         self._batch = []
-        held = {_kind(each) for each in batch if each.key_type in _OF_GROUPS}
-        for record in batch:
+        for record, converted in with_conversions(batch):
             if record.key_type == GROUP_CONFIGS_TYPE:
                 write_configs(record, self._out)
-                continue
-            if record.key_type not in _OF_GROUPS:
-                self._member(record)
-                continue
-            # Converted: the batch holds a tombstone of one protocol and a value of the other.
-            is_modern, is_tombstone = _kind(record)
-            goes_on = (not is_modern, not is_tombstone) in held
-            converted = goes_on and (is_tombstone or not is_modern)
-            if is_modern:
+            elif record.key_type == GROUP_KEY_TYPE:
+                self._group_record(record, converted)
+            elif record.key_type in OF_GROUPS:
                 self._epoch_record(record, converted)
             else:
-                self._group_record(record, converted)
+                self._member(record)
         for row in self._take_up(self._out):
             ended = self._unbegun.pop(row["member"], None)
             if ended is not None:
@@ -383,8 +376,3 @@ def _tells_of_members(event: Event) -> bool:
     if event.type != "commits":
         return event.type in _BEGINS
     return bool((event.fields.get("who") or {}).get("member"))
-
-
-def _kind(record: GroupRecord) -> tuple[bool, bool]:
-    """Return whether the record is not of a classic group, and whether it is a tombstone."""
-    return record.key_type != GROUP_KEY_TYPE, record.value is None

@@ -41,9 +41,9 @@ class NewerStory:
     _members: dict[str, list[Any]]
     """Member id -> identity, rebalance timeout (ms), subscribed topics."""
 
-    def __init__(self, about: RowSource, rows: Rows) -> None:
-        """`rows` receives finished rows."""
-        self._fold, self._members = GroupFold(about, rows), {}
+    def __init__(self, about: RowSource, rows: Rows, fold: GroupFold | None = None) -> None:
+        """`rows` receives finished rows, unless another fold is given."""
+        self._fold, self._members = fold or GroupFold(about, rows), {}
 
     def add(self, record: GroupRecord, key: ModernKey, names: Names, out: RowWriter) -> None:
         """Add a record about a member. Raises DecodeError."""

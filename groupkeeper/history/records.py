@@ -1,7 +1,7 @@
 """Reads group records: members of a generation, their subscriptions and assigned partitions."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,6 +16,7 @@ from groupkeeper.protocol.records.consumer_offsets import (
     decode_configs_value,
     decode_group_value,
 )
+from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES
 
 _REMEMBERED: Final = 1024
 """Decoded subscriptions, and assignments, to cache: members repeat theirs in each record."""
@@ -54,6 +55,28 @@ class CommitRun(NamedTuple):
     last_ms: int
     commits: int
     longest_ms: int
+
+
+GROUP_KEY_TYPE: Final = 2
+"""Key type of the records of classic groups."""
+OF_GROUPS: Final = frozenset({GROUP_KEY_TYPE, *EPOCH_TYPES})
+"""Key types of the records that state whether a group exists."""
+
+
+def with_conversions(batch: Sequence[GroupRecord]) -> Iterator[tuple[GroupRecord, bool]]:
+    """Yield the records of a batch, of one group, and whether each converts the group from or to
+    the classic protocol: then the batch has a tombstone of one protocol and a value of the other.
+    """
+    held = {_kind(each) for each in batch if each.key_type in OF_GROUPS}
+    for each in batch:
+        is_modern, is_tombstone = _kind(each)
+        goes_on = each.key_type in OF_GROUPS and (not is_modern, not is_tombstone) in held
+        yield each, goes_on and (is_tombstone or not is_modern)
+
+
+def _kind(record: GroupRecord) -> tuple[bool, bool]:
+    """Return whether the record is not of a classic group, and whether it is a tombstone."""
+    return record.key_type != GROUP_KEY_TYPE, record.value is None
 
 
 class _Subscription(NamedTuple):

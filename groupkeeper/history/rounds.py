@@ -11,12 +11,13 @@ beginning. `state.saved` and `restore` continue a fold in another process.
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from groupkeeper.history.alike import Alike, count_alike
 from groupkeeper.history.fields import Part, checked, number, with_fields
 from groupkeeper.history.unread import Incident, RoundCosts
 from groupkeeper.protocol.group_event_types import TYPES
-from groupkeeper.protocol.group_events import SHORTENED, Event
+from groupkeeper.protocol.group_events import INFERRED, SHORTENED, Event
 
 UNDER_WAY: Final = "under_way"
 COMPLETED: Final = "completed"
@@ -27,8 +28,6 @@ LOST: Final = "lost"
 
 PEOPLE: Final = 10_000
 """Maximum number of members whose client is remembered; the least recently seen is dropped."""
-ALIKE_MS: Final = 900_000
-"""Successive rounds with the same cause count as repeats if they begin at most this far apart."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -121,6 +120,11 @@ class Round:
     """Its rebalance timeout, for most clients `max.poll.interval.ms`; not in the JSON."""
     outage: Outage | None = None
     """The outage before the last load; null if unknown."""
+    source: str | None = None
+    """`log` if the round is inferred from records, which do not show when it began. None if a
+    coordinator stored its events; then neither this nor `confidence` is in the JSON."""
+    confidence: float | None = None
+    """How sure the inferred cause is, from 0 to 1; of an unknown cause, that there was a round."""
     limits: SessionLimits = SessionLimits()
     """Limits of the coordinator, for advice; not in the JSON."""
     arrived: int | None = None
@@ -134,13 +138,17 @@ class Round:
         """Return the round as a JSON object; its field names are stable."""
         whole = {name: getattr(self, name) for name in JSON_FIELDS}
         # asdict would copy each of thousands of members.
-        return whole | {"outage": None if self.outage is None else asdict(self.outage)}
+        whole["outage"] = None if self.outage is None else asdict(self.outage)
+        if self.source is not None:
+            whole |= {name: getattr(self, name) for name in INFERRED}
+        return whole
 
 
 JSON_FIELDS: Final = tuple(
     each.name
     for each in fields(Round)
     if each.name not in ("rebalance_timeout_ms", "limits", "arrived", "clients", "incident")
+    and each.name not in INFERRED
 )
 
 
@@ -168,16 +176,6 @@ LOADS: Final = frozenset({"coordinator_loaded", "coordinator_closed"})
 """Types of partition events that concern its groups."""
 
 
-class _Alike(NamedTuple):
-    """The last round that began, for comparison with the next one."""
-
-    code: str | None
-    started_at_ms: int
-    repeats: int
-    since_ms: int
-    from_state: str | None
-
-
 class Folding:
     """Folds events, in order, into entries. `limits` are passed on to the rounds."""
 
@@ -186,7 +184,7 @@ class Folding:
     """Changes of membership in the current step, which may start a round."""
     _closed: list[int] | None
     _superseded_ms: int
-    _alike: _Alike | None
+    _alike: Alike | None
     _people: dict[str, Part]
     _costs: RoundCosts
     _last: tuple[str, int] | None
@@ -276,21 +274,8 @@ class Folding:
         for each in self._before:
             _keep(started, each)
         self._before = []
-        self._count_alike(started)
+        self._alike = count_alike(self._alike, started)
         self.under_way, self._closed = started, None  # a recreated group counts from 1
-
-    def _count_alike(self, started: Round) -> None:
-        before, code = self._alike, (started.cause or {}).get("code")
-        began = started.started_at_ms or 0
-        started.repeats_from = started.from_state
-        if before is not None and code == before.code:
-            since = began - before.started_at_ms
-            if since <= ALIKE_MS:
-                started.repeats = before.repeats + 1
-                started.repeats_since_ms = since + before.since_ms
-                started.repeats_from = before.from_state
-        since = started.repeats_since_ms or 0
-        self._alike = _Alike(code, began, started.repeats, since, started.repeats_from)
 
     def _in_round(self, event: Event) -> list[HistoryEntry]:
         if [event.epoch, event.round] == self._closed:
@@ -338,6 +323,9 @@ class Folding:
         current.outcome = outcome
         current.ended_at_ms = event.at_ms
         current.outage = self._outage
+        current.source, current.confidence = (event.fields.get(name) for name in INFERRED)
+        if current.source is not None:  # records show only how it ended
+            current.started_at_ms = None
         if current.started_at_ms is not None:
             if current.duration_ms is None:
                 current.duration_ms = max(0, event.at_ms - current.started_at_ms)
@@ -351,6 +339,8 @@ class Folding:
         elif outcome == COMPLETED:
             plan = current.assignment if current.partitions is not None else None
             self._costs.completed(current, plan)
+        if current.source is not None:
+            current.unread_ms = None
         self._closed = [current.epoch, current.round]
         self.under_way = None
         return current

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple
 
-from groupkeeper.history.fields import LAST_MS, Part, checked, number
+from groupkeeper.history.fields import LAST_MS, Part, checked, number, with_fields
 from groupkeeper.history.rounds import UNDER_WAY, Round
 from groupkeeper.protocol.group_event_types import TYPES
 from groupkeeper.protocol.group_events import Event, decode
@@ -80,6 +80,13 @@ class Told(NamedTuple):
     event: Event
     source: str = EVENTS
     confidence: float = 1.0
+
+    def stored(self) -> Event:
+        """Return the event with the fields of `INFERRED`, if it is inferred."""
+        if self.source == EVENTS:
+            return self.event
+        about = {"source": self.source, "confidence": self.confidence}
+        return with_fields(self.event, {**self.event.fields, **about})
 
 
 class RowSource(NamedTuple):

@@ -133,6 +133,13 @@ class Story:
         if commits is not None:
             commits.add(run, self.offset, is_whole)
 
+    def interrupted(self) -> None:
+        """Note that commits may be missing after those added: no pause is measured across the gap,
+        as if `add` had known of it before.
+        """
+        for each in self.held.values():
+            each.behind = -1
+
     def end(self, record: GroupRecord, is_known: bool) -> list[StoryItem]:
         """End the story: the group was deleted, or its further fate is unknown."""
         self.before, self.since, self.held = None, NEW if is_known else LOST, {}
@@ -308,7 +315,8 @@ class Telling:
             "evidence": {"owned": True} if self.now.is_told else {},
         }
         at = SEEN, self.now.generation - 1
-        self.tell("rebalance_started", end_ms, {"cause": first, "from_state": from_state}, *at)
+        known = {} if from_state is None else {"from_state": from_state}
+        self.tell("rebalance_started", end_ms, {"cause": first, **known}, *at)
         for code in cause.more:
             self.tell("rebalance_cause_added", end_ms, {"cause": {"code": code}}, *at)
 
@@ -331,7 +339,8 @@ class Telling:
         for old, new in changes.replaced:
             last_ms = setting.of(old).last_ms
             away_ms = None if last_ms is None else max(0, end_ms - last_ms)
-            how = {"old_member": old.member, "away_ms": away_ms, "quick": not self.is_in_round}
+            how = {"old_member": old.member, "quick": not self.is_in_round}
+            how |= {} if away_ms is None else {"away_ms": away_ms}
             self.member("member_replaced", new, end_ms, **how)
         for new in changes.joined:
             kind = "dynamic" if new.instance is None else "static"

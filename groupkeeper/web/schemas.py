@@ -8,7 +8,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 from groupkeeper.apis.leave_group import PART_MEMBERS
 from groupkeeper.history.rounds import JSON_FIELDS, Outage, Round
 from groupkeeper.protocol.group_event_types import TYPES
-from groupkeeper.protocol.group_events import ENVELOPE
+from groupkeeper.protocol.group_events import ENVELOPE, INFERRED
 from groupkeeper.web.group_list import STATES
 
 MEMBERS_MOST: Final = PART_MEMBERS
@@ -146,13 +146,19 @@ def _event() -> Schema:
 def _round() -> Schema:
     hints = get_type_hints(Round)
     properties = {name: of_type(hints[name]) for name in JSON_FIELDS}
-    return record(
+    schema = record(
         kind={"const": "round"},
         **properties,
         cause_text=told(TEXT, "The cause in a sentence."),
         text=told(TEXT, "The paragraph printed by `groupkeeper why`."),
         advice=told(or_null(TEXT), "Advice; null while the round is in progress."),
     )
+    kinds = {"string": TEXT, "number": {"type": "number"}}
+    schema["properties"] |= {
+        name: told(kinds[kind], f"{about} Absent if a coordinator stored the events.")
+        for name, (kind, about) in INFERRED.items()
+    }
+    return schema
 
 
 def _events_row() -> Schema:

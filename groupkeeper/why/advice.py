@@ -16,6 +16,7 @@ from groupkeeper.why import absences
 from groupkeeper.why.absences import PROCESS_LESS, proposed
 from groupkeeper.why.client_settings import LARGEST_GROUP, LARGEST_RECORD, STRATEGY, lacking
 from groupkeeper.why.gate import Audience, SettingChange, judge
+from groupkeeper.why.inferred import inferred_advice
 from groupkeeper.why.proposals import PROMPT_MS, incremental, smaller_batches
 from groupkeeper.why.sessions import late_expiries, outlasted_ms
 from groupkeeper.why.texts import count, hosts_text, joined_text, name_of, span
@@ -39,6 +40,8 @@ STALLED: Final = (
 
 def advice(current: Round) -> str:
     """Return one or a few sentences about the cause, and about members that delayed the round."""
+    if current.source:
+        return inferred_advice(current)
     code, likely = (current.cause or {}).get("code"), (current.cause or {}).get("likely")
     was_loaded = (current.cause or {}).get("evidence", {}).get("stalled") == "load"
     blamed = likely == "coordinator_stalled" and not was_loaded

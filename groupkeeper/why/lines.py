@@ -6,6 +6,8 @@ from typing import Any, Final
 from groupkeeper.history.fields import Part
 from groupkeeper.history.rounds import Outage, Round
 from groupkeeper.protocol.group_events import Event
+from groupkeeper.why.inferred import sure_text
+from groupkeeper.why.outcomes import outage_text
 from groupkeeper.why.texts import (
     count,
     hosts_text,
@@ -17,7 +19,7 @@ from groupkeeper.why.texts import (
     span,
     time_text,
 )
-from groupkeeper.why.words import STALLS, cause_text, outage_text
+from groupkeeper.why.words import STALLS, cause_text
 
 GRACE_SETTING: Final = "classic.scheduled.rebalance.max.delay.ms"
 
@@ -26,9 +28,11 @@ OFFSETS_SHOWN: Final = 4
 
 
 def line(event: Event) -> str:
-    """Return the event's time and sentence."""
+    """Return the event's time and sentence, and how sure it is if it is inferred."""
     tell = _LINES.get(event.type)
     text = event.type if tell is None else tell(event.fields)
+    if event.fields.get("source"):
+        text += f" ({sure_text(event.fields)})"
     return f"{time_text(event.at_ms)}  {text}"
 
 

@@ -3,9 +3,18 @@
 from typing import Final
 
 from groupkeeper.history.fields import number
-from groupkeeper.history.rounds import COMPLETED, EMPTIED, LOST, SUPERSEDED, UNDER_WAY, Round
+from groupkeeper.history.rounds import (
+    COMPLETED,
+    EMPTIED,
+    LOST,
+    SUPERSEDED,
+    UNDER_WAY,
+    Outage,
+    Round,
+)
 from groupkeeper.history.unread import keeps_partitions
 from groupkeeper.protocol.embedded import CONSUMER
+from groupkeeper.why.sessions import outlasted_ms, unheard
 from groupkeeper.why.texts import count, name_of, person, short_id, some_of, span
 
 LATE_MS: Final = 1_000
@@ -92,13 +101,34 @@ def moved_text(current: Round) -> str:
         return _assigned(current)
     if current.partitions is None:
         return f"{count(current.moved, 'partition')} moved."
+    if current.source and not current.moved:  # a first owner does not count in records
+        verb = "is" if current.partitions == 1 else "are"
+        return f"{count(current.partitions, 'partition')} {verb} assigned; none changed its owner."
     return f"{current.moved} of {count(current.partitions, 'partition')} moved."
 
 
 def _assigned(current: Round) -> str:
     if current.partitions is None or current.assignment is None:
         return ""
+    if current.source and not current.partitions:  # nor do records list members without partitions
+        return "No partition was assigned."
     owners = sum(any((each.get("partitions") or {}).values()) for each in current.assignment)
     of = f"{owners} of " if owners < len(current.assignment) else ""
     members = count(len(current.assignment), "member")
     return f"{count(current.partitions, 'partition')} went to {of}{members}."
+
+
+def outage_of(current: Round) -> str:
+    """Describe an outage longer than the session of a member that did not return."""
+    if current.outage is None or outlasted_ms(current) is None:
+        return ""
+    lost = count(len(unheard(current)), "member")
+    text = outage_text(current.outage)
+    return f"{text[0].upper()}{text[1:]} before the load, and {lost} did not come back."
+
+
+def outage_text(outage: Outage) -> str:
+    """Describe an outage of the coordinator; after a kill, it is measured from the last event."""
+    if outage.is_exact:
+        return f"the coordinator was closed for {span(outage.ms)}"
+    return f"no event was stored for {span(outage.ms)}"

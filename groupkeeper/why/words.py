@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from groupkeeper.history.fields import Part, number
-from groupkeeper.history.rounds import COMPLETED, EMPTIED, UNDER_WAY, Outage, Round
+from groupkeeper.history.inference import UNKNOWN
+from groupkeeper.history.rounds import COMPLETED, EMPTIED, UNDER_WAY, Round
 from groupkeeper.protocol.group_event_words import CODES, LIKELY
 from groupkeeper.why.advice import advice
-from groupkeeper.why.outcomes import late_text, leader_text, moved_text, outcome_text
-from groupkeeper.why.sessions import late_expiries, outlasted_ms, stalled_ms, unheard
+from groupkeeper.why.inferred import inferred_more, inferred_trigger, unknown_text
+from groupkeeper.why.outcomes import late_text, leader_text, moved_text, outage_of, outcome_text
+from groupkeeper.why.sessions import late_expiries, stalled_ms
 from groupkeeper.why.texts import count, name_of, person, some_of, span, time_text
 
 
@@ -22,9 +24,8 @@ def headline(current: Round) -> str:
     if current.outcome == EMPTIED:
         took = ": no member is left"
     to = "to" if current.leader or current.outcome in (COMPLETED, EMPTIED) else "after"
-    return (
-        f"{time_text(current.started_at_ms)}  rebalance {to} generation {current.generation}{took}"
-    )
+    at_ms = current.ended_at_ms if current.source else current.started_at_ms
+    return f"{time_text(at_ms)}  rebalance {to} generation {current.generation}{took}"
 
 
 def paragraph(current: Round) -> str:
@@ -35,7 +36,7 @@ def paragraph(current: Round) -> str:
         _unknown_guess(current.cause or {}),
         _stalled(current.cause or {}),
         _more_causes(current),
-        _outage(current),
+        outage_of(current),
         _late_expiries(current),
         late_text(current),
         leader_text(current),
@@ -51,13 +52,15 @@ def trigger(current: Round) -> str:
     """Return a sentence about the cause of the round."""
     if current.cause is None:
         return "The trigger happened before the events that were read."
-    return cause_text(current.cause, current)
+    return inferred_trigger(current) if current.source else cause_text(current.cause, current)
 
 
 def cause_text(cause: Part, current: Round) -> str:
     """Return a sentence about a cause. `current`: the round that it belongs to."""
     if "code" not in cause:
         return "The trigger was not recorded."
+    if cause["code"] == UNKNOWN:
+        return unknown_text(current)
     tell = _TRIGGERS.get(cause["code"])
     if tell is None:
         return f"The cause is {cause['code']}, which this command does not know."
@@ -183,13 +186,6 @@ def _session_expired(cause: Part, evidence: Part, current: Round) -> str:
         f"{_who(cause)} was removed: its last heartbeat came {span(silent)} before, {limit}."
         f"{_beats(evidence)}{_connection(cause, evidence)}"
     )
-
-
-def outage_text(outage: Outage) -> str:
-    """Describe an outage of the coordinator; after a kill, it is measured from the last event."""
-    if outage.is_exact:
-        return f"the coordinator was closed for {span(outage.ms)}"
-    return f"no event was stored for {span(outage.ms)}"
 
 
 def _waited(cause: Part, evidence: Part, current: Round) -> str:
@@ -361,6 +357,8 @@ def _said(cause: Part | None) -> str:
 
 def _more_causes(current: Round) -> str:
     """Name further causes, except joins that the first sentence has counted."""
+    if current.source:
+        return inferred_more(current)
     first = (current.cause or {}).get("code")
     counted = first if first == "member_joined" else None
     texts = [
@@ -374,15 +372,6 @@ def _more_causes(current: Round) -> str:
 def _briefly(code: str | None) -> str | None:
     word = CODES.get(code or "")
     return word.briefly or code if word else code
-
-
-def _outage(current: Round) -> str:
-    """Describe an outage longer than the session of a member that did not return."""
-    if current.outage is None or outlasted_ms(current) is None:
-        return ""
-    lost = count(len(unheard(current)), "member")
-    text = outage_text(current.outage)
-    return f"{text[0].upper()}{text[1:]} before the load, and {lost} did not come back."
 
 
 def _late_expiries(current: Round) -> str:

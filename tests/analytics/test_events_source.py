@@ -11,7 +11,7 @@ from groupkeeper.analytics.reading.segments import EVENTS
 from groupkeeper.analytics.schemas import TABLES
 from groupkeeper.analytics.sources.events import SCHEMA
 from groupkeeper.analytics.sources.options import Options
-from groupkeeper.analytics.sources.readers import LogReader
+from groupkeeper.analytics.sources.readers import TopicLogReader
 from groupkeeper.protocol.group_events import Event, encode
 from tests.analytics.logs import NOW, batch, log, write_segment
 
@@ -59,7 +59,9 @@ def folder(tmp_path):
 
 
 def rows(folder, names=SCHEMA.names, **options):
-    made = LogReader(EVENTS, Options.of({"path": str(folder)} | options, "group_events"), names)
+    made = TopicLogReader(
+        EVENTS, Options.of({"path": str(folder)} | options, "group_events"), names
+    )
     found = [row for part in made.partitions() for row in made.read(part)]
     assert all(each.schema.names == list(names) for each in found)
     return pa.Table.from_batches(found, found[0].schema).to_pylist() if found else []

@@ -6,7 +6,7 @@ from groupkeeper.analytics.reading.placement import of_groups, possible_counts
 from groupkeeper.analytics.reading.plan import plan
 from groupkeeper.analytics.reading.segments import OFFSETS
 from groupkeeper.analytics.sources.options import Options
-from groupkeeper.analytics.sources.readers import LogReader
+from groupkeeper.analytics.sources.readers import TopicLogReader
 from groupkeeper.protocol.placement import partition_of
 from tests.analytics.logs import batch, commit, tables, write_segment
 
@@ -35,7 +35,9 @@ def test_only_the_partition_of_a_group_is_read(folder):
 
 
 def test_the_option_of_the_spark_source_does_that_too(folder):
-    reader = LogReader(OFFSETS, Options.of({"path": str(folder), "group": NAMES[5]}), ["group"])
+    reader = TopicLogReader(
+        OFFSETS, Options.of({"path": str(folder), "group": NAMES[5]}), ["group"]
+    )
     chunks = [each.value for each in reader.partitions()]
     assert {split.partition for chunk in chunks for split in chunk} == {partition_of(NAMES[5], 3)}
     read = (row for part in reader.partitions() for row in reader.read(part))

@@ -13,7 +13,7 @@ from groupkeeper.analytics.reading.plan import EVERYTHING, Selection, Split
 from groupkeeper.analytics.reading.segments import OFFSETS
 from groupkeeper.analytics.sources.formats import ConsumerOffsetsSource
 from groupkeeper.analytics.sources.options import Options
-from groupkeeper.analytics.sources.readers import LogReader
+from groupkeeper.analytics.sources.readers import TopicLogReader
 from tests.analytics.logs import batch, varied, write_segment
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -94,7 +94,7 @@ def test_a_time_without_a_zone_is_in_utc():
 
 def test_an_empty_plan_reads_nothing(folder):
     options = Options.of({"path": str(folder / "__consumer_offsets-4")})
-    reader = LogReader(OFFSETS, options, SCHEMA.names)
+    reader = TopicLogReader(OFFSETS, options, SCHEMA.names)
     assert reader.partitions() == []
     assert list(reader.read(type("P", (), {"value": None}))) == []
 

@@ -192,7 +192,7 @@ def test_folders_with_other_content_are_refused(folder, tmp_path, capsys):
     with ZipFile(state) as packed:
         progress = packed.read("progress.json")
     for changed, said in {
-        progress.replace(b'"format": 5', b'"format": 4'): "was written by another version",
+        progress.replace(b'"format": 6', b'"format": 5'): "was written by another version",
         progress + b"}": "state.zip cannot be read",
     }.items():
         with ZipFile(state, "w") as packed:

@@ -8,7 +8,7 @@ import pytest
 from groupkeeper.analytics.reading.segments import OFFSETS
 from groupkeeper.analytics.sources import readers
 from groupkeeper.analytics.sources.options import Options
-from groupkeeper.analytics.sources.readers import LogReader
+from groupkeeper.analytics.sources.readers import TopicLogReader
 from tests.analytics.logs import log, varied, write_segment
 
 
@@ -22,7 +22,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def read_twice(folder: object) -> None:
-    reader = LogReader(OFFSETS, Options.of({"path": str(folder)}), ["offset"])
+    reader = TopicLogReader(OFFSETS, Options.of({"path": str(folder)}), ["offset"])
     for _ in range(2):
         for partition in reader.partitions():
             assert sum(len(rows) for rows in reader.read(partition))

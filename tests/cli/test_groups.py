@@ -143,6 +143,13 @@ def test_describe_states(run: Run, bootstrap: str) -> None:
     assert rows(out) == [[PAIR, bootstrap, "(0)", "range", "Stable", "-", "-", "2"]]
 
 
+def test_the_cause_of_the_last_rebalance(run: Run) -> None:
+    [found] = objects(run(f"describe --group {PAIR} --state --why --json")[1])
+    assert found["last_cause"].endswith("Z member_joined")
+    code, _, err = run(f"describe --group {PAIR} --members --why")
+    assert (code, err) == (2, "groupkeeper: --why requires --state\n")
+
+
 def test_a_group_that_does_not_exist_leaves_the_others_shown(run: Run) -> None:
     code, out, err = run(f"describe --group nobody --group {IDLE}")
     assert code == 1

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -10,139 +10,20 @@ import pytest
 from groupkeeper.cli import main
 from groupkeeper.cli.why import read as why_read
 from groupkeeper.cli.why.times import read_since
-from groupkeeper.client import CallFailed, Client, group_events
+from groupkeeper.client import CallFailed, Client, group_events, partition_log
 from groupkeeper.client.group_events import EventTopicReader
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
 from groupkeeper.observe.http_server import HttpServer
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.group_events import TOPIC, Event, encode
-from groupkeeper.protocol.messages.describe_configs import (
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-)
-from groupkeeper.protocol.messages.describe_groups import (
-    DescribedGroup,
-    DescribedGroupMember,
-    DescribeGroupsResponse,
-)
-from groupkeeper.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from groupkeeper.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from groupkeeper.protocol.messages.list_offsets import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
-from groupkeeper.protocol.messages.metadata import (
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
-from groupkeeper.protocol.placement import partition_of
-from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.protocol.group_events import Event
 from tests.client.stub import SILENCE, StubNode, cluster
+from tests.support.event_node import CLUSTER, EventNode
 from tests.support.told_events import NOON, Told, cause, who
 from tests.support.told_incidents import told_absence
 
 Capture = pytest.CaptureFixture[str]
 Why = Callable[..., Awaitable[tuple[str, str]]]
 """Runs the command against a node; returns what it prints on both streams."""
-CLUSTER = "cluster-1"
-PARTITIONS = 3
-
-
-class EventNode(StubNode):
-    """One node with the event topic, and a group `g` of a member without partitions."""
-
-    def __init__(
-        self, events: Sequence[Event] | None, setting: str | None = None, **more: str
-    ) -> None:
-        super().__init__(0, {"ConsumerGroupDescribe": None})
-        self.records = [(b"g" if each.group else b"", each) for each in events or ()]
-        self.raw: list[tuple[bytes, bytes | None]] = []
-        self.has_topic = events is not None
-        self.settings = {"group.events.enabled": setting, **more}
-        self.state = "Stable"
-        self.fetched: list[int] = []
-        self.answers |= {
-            "Metadata": self._metadata,
-            "FindCoordinator": self._find_coordinator,
-            "ListOffsets": self._list_offsets,
-            "Fetch": self._fetch,
-            "DescribeGroups": self._describe_groups,
-            "DescribeConfigs": self._describe_configs,
-        }
-
-    @property
-    def log(self) -> list[tuple[bytes, bytes | None, int]]:
-        """Key, value and time of each record."""
-        events = ((key, encode(each), each.at_ms) for key, each in self.records)
-        return [*events, *((key, value, NOON) for key, value in self.raw)]
-
-    def _metadata(self, request: Any) -> MetadataResponse:
-        broker = MetadataResponseBroker(node_id=0, host="127.0.0.1", port=self.port)
-        partitions = [
-            MetadataResponsePartition(partition_index=each, leader_id=0)
-            for each in range(PARTITIONS)
-        ]
-        topics = []
-        for each in request.topics or ():
-            known = each.name == TOPIC and self.has_topic
-            error = ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            found = MetadataResponseTopic(name=each.name, error_code=error)
-            found.partitions = partitions if known else []
-            topics.append(found)
-        return MetadataResponse(brokers=[broker], cluster_id=CLUSTER, topics=topics)
-
-    def _find_coordinator(self, request: Any) -> FindCoordinatorResponse:
-        found = [
-            Coordinator(key=each, node_id=0, host="127.0.0.1", port=self.port)
-            for each in request.coordinator_keys
-        ]
-        return FindCoordinatorResponse(coordinators=found)
-
-    def _list_offsets(self, request: Any) -> ListOffsetsResponse:
-        [topic] = request.topics
-        [asked] = topic.partitions
-        assert asked.partition_index == partition_of("g", PARTITIONS)
-        later = [n for n, (_, _, at) in enumerate(self.log) if at >= asked.timestamp]
-        offset = {-1: len(self.log), -2: 0}.get(asked.timestamp, later[0] if later else -1)
-        found = ListOffsetsPartitionResponse(partition_index=asked.partition_index, offset=offset)
-        return ListOffsetsResponse(
-            topics=[ListOffsetsTopicResponse(name=topic.name, partitions=[found])]
-        )
-
-    def _fetch(self, request: Any) -> FetchResponse:
-        [topic] = request.topics
-        [asked] = topic.partitions
-        start = asked.fetch_offset
-        self.fetched.append(start)
-        batches = [
-            encode_batch(n, 0, at, [(key, value)])
-            for n, (key, value, at) in [*enumerate(self.log)][start : start + 4]
-        ]
-        data = PartitionData(partition_index=asked.partition, records=b"".join(batches))
-        return FetchResponse(
-            responses=[FetchableTopicResponse(topic=topic.topic, partitions=[data])]
-        )
-
-    def _describe_groups(self, request: Any) -> DescribeGroupsResponse:
-        member = DescribedGroupMember(member_id="m1", client_id="billing", client_host="/10.0.0.7")
-        members = [member] if self.state != "Dead" else []
-        group = DescribedGroup(
-            group_id="g", group_state=self.state, protocol_type="consumer", members=members
-        )
-        return DescribeGroupsResponse(groups=[group])
-
-    def _describe_configs(self, request: Any) -> DescribeConfigsResponse:
-        [asked] = request.resources
-        configs = [
-            DescribeConfigsResourceResult(name=name, value=self.settings[name])
-            for name in asked.configuration_keys
-            if self.settings.get(name) is not None
-        ]
-        return DescribeConfigsResponse(results=[DescribeConfigsResult(configs=configs)])
 
 
 @pytest.fixture
@@ -333,7 +214,7 @@ async def test_repeated_restarts_are_folded_for_people_and_each_is_in_the_json(w
 async def test_a_cluster_without_events_tells_what_it_can(why: Why) -> None:
     out, err = await why(EventNode(None))
     assert out.startswith("Now: Stable, 1 member.")
-    assert "only Groupkeeper stores why groups rebalance" in err
+    assert "causes cannot be inferred, as the cluster shows no topic" in err
     assert err.count("\n") == 1
 
 
@@ -458,7 +339,7 @@ async def with_http(why: Why, node: StubNode, answer: HttpAnswer) -> tuple[str, 
 
 
 async def test_following_goes_on_when_a_node_answers_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_events, "LONGEST_PAUSE_S", 0.01)
+    monkeypatch.setattr(partition_log, "LONGEST_PAUSE_S", 0.01)
     node = EventNode(rounds(1).events)
     fetch, told = node.answers["Fetch"], 0
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.history.rounds import ALIKE_MS, Round
+from groupkeeper.history.alike import ALIKE_MS
+from groupkeeper.history.rounds import Round
 from groupkeeper.protocol.group_event_words import CODES, LIKELY
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.why.advice import advice

@@ -28,7 +28,7 @@ from groupkeeper.analytics.sources.options import (
     did_you_mean,
     has_of_streams,
 )
-from groupkeeper.analytics.sources.readers import LogReader, said_in_one_line
+from groupkeeper.analytics.sources.readers import TopicLogReader, said_in_one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +55,7 @@ class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
             find_segments(options.paths, self.topic)
         return from_arrow_schema(self.columns)
 
-    def reader(self, schema: StructType) -> LogReader:
+    def reader(self, schema: StructType) -> TopicLogReader:
         with said_in_one_line():
             if has_of_streams(self.options):
                 raise AnalyticsError(
@@ -63,9 +63,9 @@ class LogSource(DataSource):  # type: ignore[misc]  # pyspark is not typed here
                 )
             return self._reader(schema)
 
-    def _reader(self, schema: StructType) -> LogReader:
+    def _reader(self, schema: StructType) -> TopicLogReader:
         options = Options.of(self.options, self.format)
-        return LogReader(self.topic, options, self._names(schema))
+        return TopicLogReader(self.topic, options, self._names(schema))
 
     def _names(self, schema: StructType) -> list[str]:
         """Return the columns to read. Raises AnalyticsError if the source has no such column, or

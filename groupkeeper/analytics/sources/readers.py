@@ -27,7 +27,7 @@ Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 """Reads records with the given columns of the parser."""
 
 
-class LogReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed here
+class TopicLogReader(DataSourceReader):  # type: ignore[misc]  # pyspark is not typed here
     """Reads the columns `names` of one topic. `partitions` runs in the driver, `read` in tasks."""
 
     def __init__(self, topic: str, options: Options, names: Sequence[str]) -> None:

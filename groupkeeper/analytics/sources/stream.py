@@ -27,7 +27,7 @@ from groupkeeper.analytics.sources.options import Options, StreamOptions
 from groupkeeper.analytics.sources.readers import said_in_one_line, set_loaded_aside
 
 if TYPE_CHECKING:
-    from groupkeeper.analytics.sources.readers import LogReader
+    from groupkeeper.analytics.sources.readers import TopicLogReader
 
 Offset = dict[str, dict[str, int | bool]]
 """Log name -> its bookmark, as JSON."""
@@ -36,7 +36,9 @@ Offset = dict[str, dict[str, int | bool]]
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark is not typed here
     """Yields each record once. `read` runs in tasks, the rest in one process per query."""
 
-    def __init__(self, reader: "LogReader", format_name: str, options: Mapping[str, str]) -> None:
+    def __init__(
+        self, reader: "TopicLogReader", format_name: str, options: Mapping[str, str]
+    ) -> None:
         """`reader` has the checked options. Raises AnalyticsError."""
         self._reader = reader
         self._given = options

@@ -23,7 +23,7 @@ from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.store.durable import PRIVATE, DurableFiles
 from groupkeeper.protocol.record_batch import HEADER_SIZE, BatchHeader, CorruptBatch, read_header
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Version of all files of a folder, including states of folds. Other versions are not read."""
 NAME: Final = f"{PRIVATE}/state.zip"
 _PROGRESS: Final = "progress.json"

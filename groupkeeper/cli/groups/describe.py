@@ -16,6 +16,7 @@ from groupkeeper.cli import FAILED
 from groupkeeper.cli.cluster import Cluster, cluster_options
 from groupkeeper.cli.groups.select import GroupSelection, group_options
 from groupkeeper.cli.tables import TableRow, show
+from groupkeeper.cli.why.last import last_causes
 from groupkeeper.why.texts import printable
 
 if TYPE_CHECKING:
@@ -43,10 +44,16 @@ ONLY_VERBOSE: Final = frozenset(
 @click.option("--members", is_flag=True, help="Members and their partitions.")
 @click.option("--state", is_flag=True, help="Coordinator, assignor and state.")
 @click.option("--lag-seconds", is_flag=True, help="Add the age of the next record to read.")
+@click.option("--why", is_flag=True, help="Add the cause of the last rebalance to --state.")
 @click.option("--verbose", is_flag=True, help="More columns: epochs, assignments.")
 @cluster_options
 def describe(
-    selection: GroupSelection, lag_seconds: bool, verbose: bool, cluster: Cluster, **views: bool
+    selection: GroupSelection,
+    lag_seconds: bool,
+    why: bool,
+    verbose: bool,
+    cluster: Cluster,
+    **views: bool,
 ) -> int:
     """Show offsets, members or states of groups.
 
@@ -54,17 +61,23 @@ def describe(
     the age of the record at the committed offset (the first remaining one, if that is deleted),
     to the batch, and 0 without lag: it requires permission to read the topic.
 
+    LAST-CAUSE is the cause of the last rebalance with its time: stored by Groupkeeper, or inferred
+    from the records of the last hour, as by `groupkeeper why`.
+
     \b
       groupkeeper groups describe --group billing
       groupkeeper groups describe --all-groups --topics --lag-seconds
       groupkeeper groups describe --group billing --members --verbose
+      groupkeeper groups describe --all-groups --state --why
     """
     view, *more = [name for name, is_given in views.items() if is_given] or ["offsets"]
     if more:
         raise click.UsageError("Only one of --offsets, --topics, --members, --state can be given")
     if lag_seconds and view not in ("offsets", "topics"):
         raise click.UsageError("--lag-seconds requires --offsets or --topics")
-    report = _Report(cluster.as_json, view, lag_seconds, verbose)
+    if why and view != "state":
+        raise click.UsageError("--why requires --state")
+    report = _Report(cluster.as_json, view, lag_seconds, why, verbose)
 
     async def work(client: "Client") -> int:
         from groupkeeper.client.coordinators import chunks
@@ -84,6 +97,7 @@ class _Report:
     as_json: bool
     view: str
     lag_seconds: bool
+    why: bool
     verbose: bool
     exit_code: int = 0
 
@@ -104,16 +118,20 @@ class _Report:
         self, client: "Client", groups: "Mapping[str, GroupDescription]"
     ) -> dict[str, Sequence[TableRow]]:
         if self.view == "state":
-            return {name: [_state(client, group)] for name, group in groups.items()}
+            rows = {name: _state(client, group) for name, group in groups.items()}
+            if self.why:
+                for name, cause in (await last_causes(client, groups)).items():
+                    rows[name] = {**rows[name], "last_cause": cause}
+            return {name: [row] for name, row in rows.items()}
         if self.view == "members":
             return {name: _members(group) for name, group in groups.items()}
         from groupkeeper.client.lag import places_of
 
         now_ms = int(time.time() * 1000) if self.lag_seconds else None
         places = await places_of(client, groups, now_ms)
-        rows: Callable[[str, Sequence[GroupPartition]], Sequence[TableRow]]
-        rows = _topics if self.view == "topics" else _offsets
-        return {name: rows(name, some) for name, some in places.items()}
+        made: Callable[[str, Sequence[GroupPartition]], Sequence[TableRow]]
+        made = _topics if self.view == "topics" else _offsets
+        return {name: made(name, some) for name, some in places.items()}
 
     def _shown(self, rows: Sequence[TableRow]) -> Sequence[TableRow]:
         """Return the rows with only the requested columns."""

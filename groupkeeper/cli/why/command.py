@@ -1,4 +1,4 @@
-"""`groupkeeper why`: why a group rebalanced, from its stored events."""
+"""`groupkeeper why`: why a group rebalanced, by its stored events, or inferred from its records."""
 
 from collections import deque
 from typing import TYPE_CHECKING, Final
@@ -9,6 +9,14 @@ from groupkeeper.cli.app import CommandRefused
 from groupkeeper.cli.cluster import Cluster, cluster_options
 from groupkeeper.cli.http_port import HttpTarget, http_options
 from groupkeeper.cli.options import GROUP
+from groupkeeper.cli.why.inferred import (
+    Inferred,
+    Wanted,
+    read_inferred,
+    remark_on,
+    remark_on_skipped,
+    since_text,
+)
 from groupkeeper.cli.why.now import (
     EVENTS_ENABLED,
     LiveViews,
@@ -19,10 +27,12 @@ from groupkeeper.cli.why.now import (
     session_limits,
     settings_of,
 )
-from groupkeeper.cli.why.read import ReadEntries, read_from, read_last
+from groupkeeper.cli.why.read import FollowedLog, ReadEntries, read_from, read_last
 from groupkeeper.cli.why.show import Printer, remark
 from groupkeeper.cli.why.times import since_option
+from groupkeeper.history.coverage import OFFSETS_LOG
 from groupkeeper.history.returns import find_returns
+from groupkeeper.history.rounds import Round
 from groupkeeper.protocol.group_events import TOPIC
 from groupkeeper.why.entries import last_rounds
 from groupkeeper.why.texts import time_text
@@ -73,8 +83,10 @@ def why(
     """Show why GROUP rebalanced: the trigger of each rebalance, the client, and what to change.
 
     Reads the events that a Groupkeeper server has stored (topic `__group_events`), and queries its
-    HTTP port for the current activity of the group. For other Kafka clusters, it shows state and
-    members only: causes are not stored there.
+    HTTP port for the current activity of the group. Other Kafka clusters store no causes: there
+    they are inferred from the group's records in `__consumer_offsets`, of the last hour unless
+    --since or --last say otherwise, and each says how sure it is. That needs READ on this topic
+    and DESCRIBE on the group.
 
     \b
       groupkeeper why billing
@@ -111,25 +123,31 @@ class _Report:
         from groupkeeper.client.group_events import EventTopicReader, NoEventLog
 
         self._settings = await settings_of(self._client, self._group)
-        limits = session_limits(self._settings)
+        limits, most = session_limits(self._settings), last or (LAST if since is None else None)
         try:
             log = await EventTopicReader.of(self._client, self._group)
         except NoEventLog:
-            group = await self._tell_nothing(None, ReadEntries(), None)
-            self._printer.text(described_text(group), **described_json(group))
+            await self._infer(last, since, watch=watch)
             return 0
         if since is None:
             told = await read_last(log, last or LAST, limits)
         else:
             told = await read_from(log, await log.since(since), limits)
         entries = told.all(with_rest=not watch)
+        is_known = any(isinstance(each, Round) or each.group for each in entries)
+        if not is_known and not told.left_out:
+            wanted = Wanted(since, last or 0)
+            found = await read_inferred(self._client, self._group, wanted, limits)
+            if isinstance(found, Inferred) and found.told.entries:
+                await self._show_inferred(found, most, watch=watch)
+                return 0
         if not entries:
             await self._tell_nothing(log, told, since)
         if entries and self._events_enabled() == "false":
             remark(f"{SWITCHED_OFF}; these are older")
         if told.left_out and entries:
             remark(told.left_out)
-        self._printer.entries(last_rounds(entries, last if since is not None else last or LAST))
+        self._printer.entries(last_rounds(entries, most))
         await self._tell_now()
         self._printer.skipped(told.folding.unknown, log.unreadable, log.first_error)
         if watch:
@@ -137,30 +155,78 @@ class _Report:
         return 0
 
     async def _tell_nothing(
-        self, log: "EventTopicReader | None", told: ReadEntries, since: int | None
-    ) -> "GroupDescription":
-        """Explain why no rebalances are shown. `log`: None if the cluster has no topic of events.
-        Raises CommandRefused for a missing group.
-        """
-        group = await self._described()
+        self, log: "EventTopicReader", told: ReadEntries, since: int | None
+    ) -> None:
+        """Explain why no rebalances are shown. Raises CommandRefused for a missing group."""
         when = "" if since is None else f" since {time_text(since)}"
         none = f"no rebalances of group '{self._group}'"
         if told.left_out:
             remark(f"{none}: {told.left_out}")
-        elif group.state == "Dead":
-            events = f", and has no events{when}" if log else ""
-            raise CommandRefused(f"consumer group '{self._group}' does not exist{events}")
-        elif log is None and self._events_enabled() is None:
-            remark(
-                f"this cluster has no topic {TOPIC}: only Groupkeeper stores why groups rebalance; "
-                "state and members are all that is known"
-            )
-        elif log is not None and log.unreadable and not log.readable:
+            return
+        await self._existing(f"has no events{when}")
+        if log.unreadable and not log.readable:
             remark(f"the topic {TOPIC} was not written by Groupkeeper: {log.first_error}")
         elif self._events_enabled() == "false":
             remark(SWITCHED_OFF)
         else:
             remark(f"{none}{when}: try an earlier --since" if when else f"{none} are stored yet")
+
+    # -- clusters that store no causes -----------------------------------------------------------
+
+    async def _infer(self, last: int | None, since: int | None, *, watch: bool) -> None:
+        """Show what the records of the group show. Raises CommandRefused for a missing group."""
+        limits = session_limits(self._settings)
+        wanted = Wanted(since, last or 0, to_record=watch)
+        found = await read_inferred(self._client, self._group, wanted, limits)
+        if isinstance(found, Inferred):
+            most = last or (LAST if since is None else None)
+            await self._show_inferred(found, most, watch=watch)
+            return
+        group = await self._existing()
+        if self._events_enabled() == "true":
+            remark(f"no rebalances of group '{self._group}' are stored yet")
+        elif self._events_enabled() == "false":
+            remark(SWITCHED_OFF)
+        else:
+            remark(
+                f"this cluster has no topic {TOPIC}, and causes cannot be inferred, as {found}; "
+                "state and members are all that is known"
+            )
+        self._printer.text(described_text(group), **described_json(group))
+
+    async def _show_inferred(self, found: Inferred, most: int | None, *, watch: bool) -> None:
+        """Print the last rounds (None: all). Raises CommandRefused for a missing group."""
+        if self._events_enabled() == "false":
+            remark(SWITCHED_OFF)
+        log, told, since = found
+        entries = told.all(with_rest=not watch)
+        when = since_text(since)
+        if not entries and not watch:
+            await self._existing(f"has no records {when}")
+        if not entries:
+            further = "" if since is None else ": try an earlier --since"
+            remark(f"no rebalances of group '{self._group}' {when}{further}")
+        else:
+            remark(f"causes are inferred from {OFFSETS_LOG}, {when}: only Groupkeeper stores them")
+        if told.left_out:
+            remark(told.left_out)
+        shown = last_rounds(entries, most)
+        remark_on(found, self._group, shown)
+        self._printer.entries(shown)
+        if self._events_enabled() is None:
+            await self._tell_described()
+        else:  # a Groupkeeper server
+            await self._tell_now()
+        remark_on_skipped(log)
+        if watch:
+            await self._watch(log, told)
+
+    async def _existing(self, why: str = "") -> "GroupDescription":
+        """Return the description of the group. Raises CommandRefused if it does not exist."""
+        group = await self._described()
+        if group.state == "Dead":
+            missing = f"consumer group '{self._group}' does not exist"
+            raise CommandRefused(f"{missing}, and {why}" if why else missing)
         return group
 
     def _events_enabled(self) -> str | None:
@@ -182,6 +248,10 @@ class _Report:
                 if view is not None:
                     self._printer.live(view)
                     return
+        await self._tell_described()
+
+    async def _tell_described(self) -> None:
+        """Print the state from DescribeGroups."""
         group = await self._described()
         if group.state == "Dead":
             remark(f"consumer group '{self._group}' does not exist now")
@@ -195,7 +265,7 @@ class _Report:
 
     # -- as it happens ---------------------------------------------------------------------------
 
-    async def _watch(self, log: "EventTopicReader", told: ReadEntries) -> None:
+    async def _watch(self, log: FollowedLog, told: ReadEntries) -> None:
         """Print new entries until the command is interrupted."""
         folding, before = told.folding, deque(told.entries, maxlen=LAST)
 

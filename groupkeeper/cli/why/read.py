@@ -1,9 +1,9 @@
 """Reads the entries that `groupkeeper why` shows: the last rounds, or those since a time."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from groupkeeper.history.returns import find_returns
 from groupkeeper.history.rounds import Folding, HistoryEntry, Round, SessionLimits, time_of
@@ -11,12 +11,25 @@ from groupkeeper.protocol.group_events import Event
 from groupkeeper.why.texts import time_text
 
 if TYPE_CHECKING:
+    from groupkeeper.client import CallFailed
     from groupkeeper.client.group_events import EventTopicReader
 
 MOST_ENTRIES: Final = 10_000
 """Maximum number of entries kept while events are read; older ones are dropped."""
 MOST_MEMBERS: Final = 200_000
 """The same for the members listed in rounds, some 100 MB."""
+
+
+class FollowedLog(Protocol):
+    """A log whose events can be followed from `end` on."""
+
+    end: int
+
+    def follow(
+        self, start: int, wait_ms: Callable[[], int], lost: "Callable[[CallFailed], None]"
+    ) -> AsyncIterator[list[Event]]:
+        """Yield new events forever, and an empty list after each `wait_ms()` without any."""
+        ...
 
 
 @dataclass(slots=True)

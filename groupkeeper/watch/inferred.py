@@ -1,0 +1,209 @@
+"""Infers the events of one group from its records and commits: those that a coordinator would have
+stored, as far as records show them.
+
+    events = GroupEvents("billing")
+    told = events.take(items, known)    # items of `LogReader.feed`; Told.stored() for `Folding`
+
+A classic group has rounds (`history.story`). Of consumer, share and streams groups the records show
+who joined, who is gone and which partitions moved, but no cause.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from groupkeeper.history.fields import Part
+from groupkeeper.history.fold import GroupFold
+from groupkeeper.history.inference import UNKNOWN
+from groupkeeper.history.newer import MEMBER_TYPES, NO_NAMES, Names, NewerStory
+from groupkeeper.history.ownership import OwnedPartition
+from groupkeeper.history.partition import Fed
+from groupkeeper.history.records import (
+    CONVERTED,
+    GROUP_KEY_TYPE,
+    OF_GROUPS,
+    CommitRun,
+    GroupRecord,
+    kind_of,
+    read_generation,
+    with_conversions,
+)
+from groupkeeper.history.rows import ALL, LOG, KnownOffsets, RowSource, RowWriter, Told, instant
+from groupkeeper.history.story import Gap, Story, StoryItem, inferred
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.records.consumer_offsets import GROUP_CONFIGS_TYPE
+from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES, decode_modern_key
+
+_TABLES: Final = ("members", "assignments")
+"""Tables of which no rows are made here."""
+
+
+class GroupEvents:
+    """The events of one group, in the order of its records. State between two responses is that of
+    its last record, and the commits since.
+    """
+
+    def __init__(self, group: str, names: Names = NO_NAMES) -> None:
+        """`names`: topic id -> name, for consumer and share groups."""
+        self._group, self._names = group, names
+        self._story: Story | None = None
+        self._newer: NewerStory | None = None
+        self._moves = _Moves(group)
+        self._whole_from = 0
+        self._batch: list[GroupRecord] = []
+        self.kind: str | None = None
+        """`consumer`, `share` or `streams` if the last record is of such a group."""
+        self.has_record = False
+        """Whether a record was read that says whether the group exists."""
+        self.unreadable = 0
+        """Number of records of the group with an unreadable value."""
+
+    def take(self, items: Iterable[Fed], known: KnownOffsets) -> list[Told]:
+        """Return the events of the group in a response, or in any number of whole batches. `known`:
+        how far the log is known at its end.
+        """
+        if known.from_offset > self._whole_from and self._story is not None:
+            self._story.interrupted()
+        self._whole_from = known.from_offset
+        told: list[Told] = []
+        for each in items:
+            if isinstance(each, GroupRecord):
+                if each.group == self._group:
+                    told += self._record(each, known)
+            elif isinstance(each, CommitRun) and each.group == self._group:
+                told += self._end_batch(known)
+                if self._story is not None:
+                    self._story.commit(each, each.first_offset >= known.from_offset)
+        return told + self._end_batch(known)
+
+    # -- records ---------------------------------------------------------------------------------
+
+    def _record(self, record: GroupRecord, known: KnownOffsets) -> list[Told]:
+        """Add a record: a converted group has several in one batch."""
+        self.has_record |= record.key_type in OF_GROUPS
+        is_new = bool(self._batch) and self._batch[0].batch != record.batch
+        told = self._end_batch(known) if is_new else []
+        self._batch.append(record)
+        return told
+
+    def _end_batch(self, known: KnownOffsets) -> list[Told]:
+        batch, self._batch = self._batch, []
+        told: list[Told] = []
+        for record, converted in with_conversions(batch):
+            if record.key_type == GROUP_KEY_TYPE:
+                told += self._classic(record, known, converted=converted)
+            elif record.key_type in OF_GROUPS:
+                told += self._epoch(record, converted=converted)
+            elif record.key_type != GROUP_CONFIGS_TYPE:
+                told += self._member(record, known)
+        return told
+
+    def _classic(self, record: GroupRecord, known: KnownOffsets, *, converted: bool) -> list[Told]:
+        """Return the events of the record of a classic group."""
+        story = self._story
+        if record.value is None:
+            if story is not None:
+                story.end(record, is_known=not converted)
+            return [] if converted else [_deleted(record)]
+        self.kind = None
+        try:
+            now = read_generation(record.value)
+        except DecodeError:
+            self.unreadable += 1
+            if story is not None:
+                story.end(record, is_known=False)
+            return []
+        if story is None:
+            if now.generation <= 1 and not converted:
+                known = ALL  # the first record of a group, wherever the reading began
+            story = self._story = Story.begin(record, _before(record, known))
+        kind = CONVERTED if converted else kind_of(story.before, now)
+        told = _events(story.add(record, now, kind, known))
+        if told and told[0].event.type == "group_created" and not now.generation:
+            del told[1:]  # it is empty, but was not emptied
+        return told
+
+    def _epoch(self, record: GroupRecord, *, converted: bool) -> list[Told]:
+        """Return the events of the record of another group's epoch."""
+        if record.value is not None:
+            self.kind = EPOCH_TYPES[record.key_type]
+            return []
+        self._newer = None
+        return [] if converted else [_deleted(record)]
+
+    def _member(self, record: GroupRecord, known: KnownOffsets) -> list[Told]:
+        """Return the events of a record of a member of a consumer, share or streams group."""
+        if self._newer is None:
+            self._moves = _Moves(self._group)
+            self._newer = NewerStory(self._moves.about, {}, self._moves)
+        out = RowWriter(0, known, _TABLES)
+        try:
+            key = decode_modern_key(record.key or b"")
+            if key is not None:
+                self._newer.add(record, key, self._names, out)
+        except DecodeError:
+            self.unreadable += 1
+            return []
+        told = self._moves.taken(record)
+        is_gone = key is not None and key.key_type in MEMBER_TYPES and record.value is None
+        if key is not None and is_gone and not told:  # it joined before what was read
+            fields = {"who": {"member": key.member_id}, "cause": {"code": UNKNOWN}}
+            told = [inferred(record, "member_removed", instant(record.time_ms) or 0, fields)]
+        return told
+
+
+def _before(record: GroupRecord, known: KnownOffsets) -> KnownOffsets:
+    """Return how far the log is known before the first record of a group. The last records that a
+    compaction left may have no gap between them, so a gap anywhere leaves it open.
+    """
+    return known if not known.from_offset else known._replace(from_offset=record.offset + 1)
+
+
+def _events(items: Iterable[StoryItem]) -> list[Told]:
+    return [each for each in items if not isinstance(each, Gap)]
+
+
+def _deleted(record: GroupRecord) -> Told:
+    return inferred(record, "group_deleted", instant(record.time_ms) or 0, {})
+
+
+class _Moves(GroupFold):
+    """Collects the events about members of a group that the server assigns, and makes one of each
+    change of a member's partitions.
+    """
+
+    __slots__ = ("_changes", "_found", "_places", "about")
+
+    def __init__(self, group: str) -> None:
+        self.about = RowSource(group, 0, LOG)
+        super().__init__(self.about, {"sessions": [], "ownership": [], "rounds": []})
+        self._found: list[Told] = []
+        self._changes: list[dict[str, object]] = []
+        self._places: dict[str, list[OwnedPartition]] = {}
+
+    def add(self, told: Told) -> None:
+        """Keep an event."""
+        self._found.append(told)
+
+    def assigned(
+        self, offset: int, at_ms: int, generation: int, who: Part, places: Iterable[OwnedPartition]
+    ) -> None:
+        """Keep the partitions of a member; in epoch 0 it is gone."""
+        member, some = who["member"], [*places]
+        before = self._places.pop(member, [])
+        if generation:
+            self._places[member] = some
+            if some != before:
+                partitions: dict[str, list[int]] = {}
+                for topic, number in some:
+                    partitions.setdefault(topic, []).append(number)
+                change = {"member": member, "instance": who.get("instance")}
+                self._changes.append({**change, "partitions": partitions})
+
+    def taken(self, record: GroupRecord) -> list[Told]:
+        """Return the events since the last call."""
+        told, changes = self._found, self._changes
+        self._found, self._changes = [], []
+        if changes:
+            at_ms = instant(record.time_ms) or 0
+            told.append(inferred(record, "assignment_changed", at_ms, {"assignment": changes}))
+        return told

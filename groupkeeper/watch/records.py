@@ -1,0 +1,351 @@
+"""Decodes what Fetch returns of `__consumer_offsets` into the input of the folds of `history`.
+
+    reader = LogReader(partition)
+    start, items = reader.feed(data, start)     # GroupRecord, CommitRun, Span by first offset
+
+Fetch with isolation level 0 (read uncommitted). Values of commits are not decoded: a commit shows
+that its client was alive, and when. So a commit of a transaction counts when it is written, even if
+it is aborted later, and of control batches only the offsets count. The commits of a response for
+one partition are one `CommitRun`, unless a record of their group is between them.
+
+Files are read by `analytics.pipeline.feed`, with the same result. Source: Kafka 4.1,
+`GroupCoordinatorRecordSerde`; KIP-98.
+"""
+
+from collections import Counter, deque
+from itertools import pairwise
+from operator import itemgetter
+from struct import Struct
+from typing import Final
+
+from crc32c import crc32c
+
+from groupkeeper.history.coverage import Span
+from groupkeeper.history.partition import Fed
+from groupkeeper.history.records import GROUP_KEY_TYPE, CommitRun, GroupRecord
+from groupkeeper.history.rows import KnownOffsets
+from groupkeeper.protocol.errors import DecodeError
+from groupkeeper.protocol.record_batch import (
+    CRC_START,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    CorruptBatch,
+    Record,
+    check_crc,
+    decode_records,
+    lone_record,
+    read_header,
+)
+from groupkeeper.protocol.records.consumer_offsets import (
+    GROUP_CONFIGS_TYPE,
+    GROUP_SEAT_TYPE,
+    GroupConfigsKey,
+    GroupMetadataKey,
+    OffsetCommitKey,
+    UnknownKey,
+    decode_key,
+)
+from groupkeeper.protocol.records.modern_groups import KNOWN_TYPES, decode_modern_key
+
+MOST_KEYS: Final = 100_000
+"""Maximum number of decoded keys of commits to keep; if there are more, all are dropped."""
+MOST_LOSSES: Final = 1_000
+"""Maximum number of losses of records to remember, the last ones."""
+
+_HEAD: Final = Struct(">qi4xb")
+"""Base offset, length and magic of a batch."""
+_ONE: Final = Struct(">12xixI6xq26xBBBB")
+"""Of a batch of one record: leader epoch, checksum and base timestamp; the first two bytes of its
+length, and where the time delta is if the length takes one or two bytes."""
+_MORE: Final = 0x80
+"""Bit of a byte of a varint that is not the last one."""
+_SMALLEST_OLD: Final = 26
+"""Size of the smallest message of magic 0, including offset and length."""
+_TYPES: Final = frozenset({*KNOWN_TYPES, GROUP_CONFIGS_TYPE, GROUP_SEAT_TYPE})
+
+_Place = tuple[str, str, int]
+"""Group, topic and partition of a commit."""
+_OTHER: Final[_Place] = ("", "", -1)
+"""Stands for the place of a group that was not asked for."""
+
+
+class LogReader:
+    """Decodes one partition from responses in the order of offsets. What cannot be decoded is
+    counted, with the first error.
+    """
+
+    def __init__(self, partition: int, group: str | None = None) -> None:
+        """`group`: return the records and commits of this group only; spans are of all records."""
+        self.records = 0
+        """Number of records read, of any kind."""
+        self.unknown: Counter[int] = Counter()
+        """Number of records per key type that this version does not know."""
+        self.unreadable = 0
+        """Number of records with an unreadable key, and of unreadable batches."""
+        self.first_error = ""
+        self._partition, self._group = partition, group
+        self._places: dict[bytes | None, _Place] = {}
+        self._next = -1
+        self._whole_from = 0
+        self._has_lost = False
+        self._lost_until: deque[int] = deque(maxlen=MOST_LOSSES)
+
+    @property
+    def known(self) -> KnownOffsets:
+        """How far the partition is known at the last record read: from the last gap on. An earlier
+        gap may have been a compaction; losses are unreadable batches.
+        """
+        return KnownOffsets(self._whole_from, tuple(self._lost_until))
+
+    def feed(self, data: bytes | memoryview, start: int) -> tuple[int, list[Fed]]:
+        """Decode the whole batches of a response, without records before offset `start`. Returns
+        the offset to fetch next, which is `start` if no batch is whole, and the items.
+
+        Raises CorruptBatch for bytes that are no batch.
+        """
+        data, piece = bytes(data), _Piece()
+        position, following = 0, start
+        while position + _HEAD.size <= len(data):
+            base, length, magic = _HEAD.unpack_from(data, position)
+            size = length + LENGTH_OVERHEAD
+            if position + size > len(data):
+                break
+            if 0 <= magic < MAGIC and size >= _SMALLEST_OLD:
+                self._lose(f"the batch at offset {base} is of an old format (magic {magic})")
+                following, position = max(following, base + 1), position + size
+                continue
+            if base < start or not self._lone(data, position, piece):
+                header = read_header(data, position)
+                self._batch(data, header, start, piece)
+                base = header.last_offset
+            following, position = max(following, base + 1), position + size
+        return following, piece.items()
+
+    # -- batches ---------------------------------------------------------------------------------
+
+    def _lone(self, data: bytes, position: int, piece: "_Piece") -> bool:
+        """Add the record of a plain batch of one, which has the time of the batch; False for any
+        other, and for a wrong checksum.
+
+        A short cut for most batches, which takes a third of the time.
+        """
+        found = lone_record(data, position)
+        if found is None:
+            return False
+        end, offset, key, value = found
+        epoch, crc, ms, first, second, *deltas = _ONE.unpack_from(data, position)
+        is_longer = first >= _MORE
+        if deltas[is_longer] or (is_longer and second >= _MORE):
+            return False
+        if crc32c(data[position + CRC_START : end]) != crc:
+            return False
+        records = [Record(offset, ms, key, value, ())]
+        self.records += 1
+        self._cover(epoch, records, piece)
+        self._read(epoch, offset, records, piece)
+        return True
+
+    def _batch(self, data: bytes, header: BatchHeader, start: int, piece: "_Piece") -> None:
+        """Add the records of a batch: all of them, or none if one cannot be told apart."""
+        if not check_crc(data, header):
+            self._lose(f"the batch at offset {header.base_offset} has a wrong checksum")
+            return
+        try:
+            records = [*decode_records(data, header)]
+        except CorruptBatch as problem:
+            self._lose(f"offset {header.base_offset}: {problem}")
+            return
+        if header.base_offset < start:
+            records = [each for each in records if each.offset >= start]
+        if not records:
+            return
+        self.records += len(records)
+        self._cover(header.leader_epoch, records, piece)
+        if not header.is_control:
+            self._read(header.leader_epoch, header.base_offset, records, piece)
+
+    def _lose(self, error: str) -> None:
+        self._has_lost = True
+        self._skip(error)
+
+    def _skip(self, error: str) -> None:
+        self.unreadable += 1
+        self.first_error = self.first_error or f"partition {self._partition}: {error}"
+
+    def _cover(self, epoch: int, records: list[Record], piece: "_Piece") -> None:
+        """Note which offsets were read, and where one is missing."""
+        first, last, whole = records[0], records[-1], records[0]
+        if last.offset - first.offset >= len(records):
+            for before, after in pairwise(records):
+                if after.offset != before.offset + 1:
+                    whole = after
+        is_whole = whole is first and first.offset == self._next
+        if not is_whole:
+            self._whole_from = whole.offset
+        if self._has_lost:
+            self._lost_until.append(first.offset)
+            self._has_lost = False
+        self._next = last.offset + 1
+        if not (is_whole and piece.covers(epoch, last, len(records))):
+            piece.cover(
+                Span(
+                    *(first.offset, last.offset, whole.offset, whole.timestamp_ms),
+                    *(None if epoch < 0 else epoch, first.timestamp_ms, last.timestamp_ms),
+                    len(records),
+                )
+            )
+
+    # -- records ---------------------------------------------------------------------------------
+
+    def _read(self, epoch: int, batch: int, records: list[Record], piece: "_Piece") -> None:
+        """Add the records of a batch; its base offset is its number."""
+        runs, places = piece.runs, self._places
+        for record in records:  # nearly all are commits with a key that was seen before
+            offset, ms, key, value, _ = record
+            run = runs.get(key)
+            if run is None:
+                place = places.get(key)
+                if place is None:
+                    place = self._decoded(epoch, batch, record, piece)
+                if place is not _OTHER and value is not None:
+                    piece.begin(key, place, offset, ms)
+            elif value is not None:
+                run.add(offset, ms)
+
+    def _decoded(self, epoch: int, batch: int, record: Record, piece: "_Piece") -> _Place:
+        """Return the place of a commit; add any other record to `piece`."""
+        key = record.key or b""
+        try:
+            found = decode_key(key)
+            if isinstance(found, OffsetCommitKey):
+                return self._remembered(key, found)
+            if isinstance(found, UnknownKey):
+                modern = decode_modern_key(key)
+                key_type, group = found.key_type, None if modern is None else modern.group
+            else:
+                is_group = isinstance(found, GroupMetadataKey)
+                key_type = GROUP_KEY_TYPE if is_group else GROUP_CONFIGS_TYPE
+                is_read = is_group or isinstance(found, GroupConfigsKey)
+                group = found.group if is_read else None
+        except DecodeError as error:
+            self._skip(f"offset {record.offset}: unreadable key: {error}")
+            return _OTHER
+        if key_type not in _TYPES:
+            self.unknown[key_type] += 1
+        elif group is not None and self._group in (None, group):
+            about = epoch, batch, key_type, group
+            whole_key = None if key_type == GROUP_KEY_TYPE else key
+            piece.add(
+                GroupRecord(record.offset, record.timestamp_ms, *about, whole_key, record.value)
+            )
+        return _OTHER
+
+    def _remembered(self, key: bytes, found: OffsetCommitKey) -> _Place:
+        if len(self._places) >= MOST_KEYS:
+            self._places.clear()
+        is_wanted = self._group in (None, found.group)
+        place = (found.group, found.topic, found.partition) if is_wanted else _OTHER
+        self._places[key] = place
+        return place
+
+
+class _Piece:
+    """The items of one response."""
+
+    def __init__(self) -> None:
+        self.runs: dict[bytes | None, _Run] = {}
+        """Runs that may go on, by the key of their commits."""
+        self._of_group: dict[str, list[bytes | None]] = {}
+        """Group -> keys in `runs`."""
+        self._records: list[GroupRecord] = []
+        self._ended: list[CommitRun] = []
+        self._spans: list[Span] = []
+        self._epoch: int | None = None
+        """Leader epoch of the last span."""
+        self._last: Record | None = None
+        self._more = 0
+        """Last record, and number, of those that are to be added to the last span."""
+
+    def begin(self, key: bytes | None, place: _Place, offset: int, ms: int) -> None:
+        """Begin a run with its first commit."""
+        self.runs[key] = _Run(place, offset, ms)
+        self._of_group.setdefault(place[0], []).append(key)
+
+    def add(self, record: GroupRecord) -> None:
+        """Add a record about a group; that of a classic group ends its runs."""
+        self._records.append(record)
+        if record.key_type == GROUP_KEY_TYPE:
+            for key in self._of_group.pop(record.group, ()):
+                self._ended.append(self.runs.pop(key).ended())
+
+    def covers(self, epoch: int, last: Record, records: int) -> bool:
+        """Add records without a gap to the last span; False if that is of another epoch."""
+        if epoch != self._epoch:
+            return False
+        self._last, self._more = last, self._more + records
+        return True
+
+    def cover(self, span: Span) -> None:
+        """Add a span, joined to the last one if that is of the same epoch."""
+        self._end_span()
+        self._epoch = -1 if span.leader_epoch is None else span.leader_epoch
+        last = self._spans[-1] if self._spans else None
+        if last is None or last.leader_epoch != span.leader_epoch:
+            self._spans.append(span)
+            return
+        self._spans[-1] = span._replace(
+            first_offset=last.first_offset,
+            first_ms=last.first_ms,
+            records=last.records + span.records,
+        )
+
+    def _end_span(self) -> None:
+        """Add the records of `covers` to the last span."""
+        if self._last is not None:
+            span, last = self._spans[-1], self._last
+            self._spans[-1] = span._replace(
+                last_offset=last.offset,
+                last_ms=last.timestamp_ms,
+                records=span.records + self._more,
+            )
+        self._last, self._more = None, 0
+
+    def items(self) -> list[Fed]:
+        """Return all items by their first offset; a record comes before a span that it begins."""
+        self._end_span()
+        runs = (*self._ended, *(each.ended() for each in self.runs.values()))
+        return sorted((*self._records, *runs, *self._spans), key=itemgetter(0))
+
+
+class _Run:
+    """A `CommitRun` that may go on."""
+
+    __slots__ = (
+        *("_commits", "_first_ms", "_first_offset", "_last_ms", "_last_offset", "_latest_ms"),
+        *("_longest_ms", "_place"),
+    )
+
+    def __init__(self, place: _Place, offset: int, ms: int) -> None:
+        self._place, self._commits, self._longest_ms = place, 1, 0
+        self._first_offset = self._last_offset = offset
+        self._first_ms = self._last_ms = self._latest_ms = ms
+
+    def add(self, offset: int, ms: int) -> None:
+        """Add the next commit."""
+        pause = ms - self._last_ms
+        self._last_offset, self._last_ms = offset, ms
+        self._commits += 1
+        self._longest_ms = max(self._longest_ms, pause)
+        if ms > self._latest_ms:
+            self._latest_ms = ms
+        elif ms < self._first_ms:
+            self._first_ms = ms
+
+    def ended(self) -> CommitRun:
+        """Return the run."""
+        group, topic, partition = self._place
+        first_ms, last_ms = self._first_ms, self._latest_ms
+        about = self._commits, self._longest_ms
+        first, last = self._first_offset, self._last_offset
+        return CommitRun(first, last, group, topic, partition, first_ms, last_ms, *about)

@@ -1,0 +1,264 @@
+"""Describes rounds that are inferred from records of `__consumer_offsets`, and what to do.
+
+Records show who was a member of a generation, its subscription and its partitions; commits show
+when its client was alive. They show no heartbeats, connections or client software, and not when a
+round began: so no setting is proposed here, as its cost cannot be estimated.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from groupkeeper.history.fields import Part, number
+from groupkeeper.history.inference import (
+    EXPIRED,
+    JOINED,
+    LEADER,
+    LEFT,
+    MAX_POLL,
+    REJOINED,
+    REMOVED,
+    RETURNED_CHANGED,
+    RETURNED_UNREADY,
+    STATIC_JOINED,
+    SUBSCRIPTION,
+    UNKNOWN,
+)
+from groupkeeper.history.rounds import SUPERSEDED, Round
+from groupkeeper.why.texts import joined_text, name_of, person, some_of, span, time_text
+
+READ_FURTHER: Final = (
+    "Read further back, with an earlier --since, unless a compaction has removed that record."
+)
+NO_RECORD: Final = "the record before this one was not read"
+"""Why the first round of what was read has no cause."""
+
+
+def sure_text(about: Mapping[str, object]) -> str:
+    """Return how sure something inferred is: `inferred, 97 %`. `about` has a `confidence`."""
+    sure = about.get("confidence")
+    return f"inferred, {sure:.0%}".replace("%", " %") if isinstance(sure, float) else "inferred"
+
+
+def inferred_trigger(current: Round) -> str:
+    """Return a sentence about the cause, with how sure it is; an unknown one has no figure."""
+    cause = current.cause or {}
+    code = str(cause.get("code"))
+    if code == UNKNOWN:
+        return f"Inferred: {unknown_text(current)}"
+    sure = sure_text({"confidence": current.confidence})
+    return f"{sure[0].upper()}{sure[1:]}: {_sentence(code, current, cause.get('who'))}."
+
+
+def inferred_more(current: Round) -> str:
+    """Name the other causes of a round; those of an unknown one are in its sentence."""
+    if (current.cause or {}).get("code") == UNKNOWN:
+        return ""
+    texts = _more(current)
+    return f"Meanwhile {', and '.join(texts)}." if texts else ""
+
+
+def _more(current: Round) -> list[str]:
+    codes = dict.fromkeys(each.get("code") for each in current.more_causes)
+    return [_sentence(str(code), current, None) for code in codes]
+
+
+def unknown_text(current: Round) -> str:
+    """Describe what the records show of a change whose cause they do not show."""
+    texts = _more(current)
+    lost = [
+        each
+        for each in current.removed
+        if (each.get("cause") or {}).get("code", UNKNOWN) == UNKNOWN
+    ]
+    if lost:
+        verb = "is" if len(lost) == 1 else "are"
+        texts.append(f"{_names(lost)} {verb} gone, and the records do not show why")
+    if len(texts) > 1:
+        texts.append("the records do not show which came first")
+    if texts:
+        return f"{'; '.join(texts)}."
+    if is_first(current):
+        return f"{NO_RECORD}, so the cause is not known."
+    return "the records do not show the cause."
+
+
+def is_first(current: Round) -> bool:
+    """Return whether the record before the round is unknown."""
+    if current.source is None or current.outcome == SUPERSEDED:  # such a round has no record
+        return False
+    return (current.cause or {}).get("code") == UNKNOWN and current.from_state is None
+
+
+# -- causes ----------------------------------------------------------------------------------------
+
+
+def _sentence(code: str, current: Round, who: Part | None) -> str:
+    """Return what members did, without a full stop. `who`: the only one that did it, if known."""
+    tell = _SENTENCES.get(code)
+    if tell is None:
+        return f"the cause is {code}, which this command does not know"
+    name, one, many = tell
+    found = _members(code, current, name)
+    if who is None and len(found) == 1:
+        who = found[0]["who"]
+    subject = person(who) if who else _names(found) if found else "several members"
+    text = f"{subject} {one if who or len(found) == 1 else many}"
+    more = _DETAILS.get(code)
+    return text if more is None else f"{text}{more(current, found)}"
+
+
+def _members(code: str, current: Round, name: str) -> list[Part]:
+    """Return the members of a list of the round to which the code applies."""
+    found: list[Part] = list(getattr(current, name)) if name else []
+    if name == "removed":
+        return [each for each in found if (each.get("cause") or {}).get("code") == code]
+    if name == "added":
+        is_static = code == STATIC_JOINED
+        return [each for each in found if (each.get("kind") == "static") == is_static]
+    return found
+
+
+def _of_silence(current: Round, found: list[Part]) -> str:
+    """Name the session timeout, and the time of the last commit."""
+    limit = current.session_timeout_ms
+    text = f" of {limit}" if limit is not None and len(found) == 1 else ""
+    silent = [number(each["cause"].get("evidence") or {}, "silent_ms") for each in found]
+    last = [each["at_ms"] - ms for each, ms in zip(found, silent, strict=True) if ms is not None]
+    return f"{text}; the last commit was at {time_text(max(last))}" if last else text
+
+
+def _of_departure(current: Round, found: list[Part]) -> str:
+    late = any(each["cause"].get("likely") == MAX_POLL for each in found)
+    return ": probably no call of poll within max.poll.interval.ms" if late else ""
+
+
+def _of_join(current: Round, found: list[Part]) -> str:
+    where = " the empty group" if current.from_state == "Empty" else ""
+    if current.away_ms is None:
+        return where
+    return f"{where}; a client of this name was lost {span(current.away_ms)} before"
+
+
+_SECOND: Final = (
+    "rejoined with the same topics, after the last rebalance had taken partitions from members and "
+    "given them to none"
+)
+_SENTENCES: Final[Mapping[str, tuple[str, str, str]]] = {
+    JOINED: ("added", "joined", "joined"),
+    STATIC_JOINED: (
+        "added",
+        "joined with an instance id that the group did not have",
+        "joined with instance ids that the group did not have",
+    ),
+    LEFT: ("removed", "left", "left"),
+    EXPIRED: (
+        "removed",
+        "was removed: no heartbeat came within its session.timeout.ms",
+        "were removed: no heartbeats came within their session.timeout.ms",
+    ),
+    REMOVED: (
+        "removed",
+        "was removed before its session ended, probably by an administrator",
+        "were removed before their sessions ended, probably by an administrator",
+    ),
+    RETURNED_CHANGED: (
+        "replaced",
+        "restarted with protocols or topics that change the group's",
+        "restarted, one with protocols or topics that change the group's",
+    ),
+    RETURNED_UNREADY: (
+        "replaced",
+        "restarted while the group was rebalancing",
+        "restarted while the group was rebalancing",
+    ),
+    SUBSCRIPTION: ("", "rejoined with other topics", "rejoined with other topics"),
+    LEADER: ("", "rejoined unchanged; it was the leader", "rejoined unchanged"),
+    REJOINED: ("", _SECOND, _SECOND),
+}
+"""Code -> the list of the round with the members behind it, and what one or several of them did."""
+_DETAILS: Final[Mapping[str, Callable[[Round, list[Part]], str]]] = {
+    JOINED: _of_join,
+    STATIC_JOINED: _of_join,
+    LEFT: _of_departure,
+    EXPIRED: _of_silence,
+}
+
+
+def _names(some: list[Part]) -> str:
+    return some_of(name_of(each["who"]) for each in some)
+
+
+# -- advice ----------------------------------------------------------------------------------------
+
+
+def inferred_advice(current: Round) -> str:
+    """Return what to look for, as far as records justify it."""
+    code = str((current.cause or {}).get("code"))
+    if code == UNKNOWN:
+        return READ_FURTHER if is_first(current) else "The logs of the clients say more."
+    tell = _ADVICE.get(code, "")
+    return tell if isinstance(tell, str) else tell(current)
+
+
+def _after_join(current: Round) -> str:
+    if current.away_ms is not None:
+        return f"It was away for {span(current.away_ms)}, counted from its last commit."
+    if current.from_state == "Empty":
+        return "Nothing is wrong: the group was empty."
+    text = "Nothing is wrong if a member was added"
+    if current.repeats == 1:
+        return f"{text}."
+    since = span(current.repeats_since_ms or 0)
+    return f"{text}: this is number {current.repeats} in a row, within {since}."
+
+
+def _after_static_join(current: Round) -> str:
+    if current.away_ms is None:
+        return "Nothing is wrong at its first start."
+    away = span(current.away_ms)
+    return f"Its place was given up before it came back after {away}, counted from its last commit."
+
+
+def _after_leave(current: Round) -> str:
+    likely = (current.cause or {}).get("likely")
+    limit = current.rebalance_timeout_ms
+    known = f" ({limit} for this member)" if limit else ""
+    if likely == MAX_POLL:
+        return f"If it was not closed, a batch took longer than max.poll.interval.ms{known}."
+    if current.returned_ms is None:
+        return "Nothing is wrong if it was meant to stop."
+    return (
+        f"It came back {span(current.returned_ms)} after its last commit. If it was not restarted, "
+        "its log says whether its application called poll later than "
+        f"max.poll.interval.ms{known} allows."
+    )
+
+
+def _after_expiry(current: Round) -> str:
+    back = current.returned_ms
+    return joined_text(
+        "" if back is None else f"It was back {span(back)} after its last commit.",
+        "Find what ended or paused the process, or cut its network.",
+    )
+
+
+_ADVICE: Final[Mapping[str, str | Callable[[Round], str]]] = {
+    JOINED: _after_join,
+    STATIC_JOINED: _after_static_join,
+    LEFT: _after_leave,
+    EXPIRED: _after_expiry,
+    REMOVED: (
+        "Ask who removed it: a member with a group.instance.id does not leave when it is closed."
+    ),
+    RETURNED_CHANGED: "All members need the same partition.assignment.strategy.",
+    RETURNED_UNREADY: ("Restart members one after the other, each when the group is Stable again."),
+    SUBSCRIPTION: (
+        "Nothing is wrong if topics or partitions were added or the application changed."
+    ),
+    LEADER: "Nothing is wrong if partitions were added: else its log says why it rejoined.",
+    REJOINED: (
+        "Nothing is wrong: members that keep their partitions need a second rebalance to give them "
+        "to others."
+    ),
+}
+"""Advice by code."""
