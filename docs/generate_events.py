@@ -28,7 +28,9 @@ of the event. Types and fields may be added: skip what you do not know. Times ar
 FIELDS = "\n| field | JSON | meaning |\n|---|---|---|"
 
 INFERRED_HEAD = """
-An event that no coordinator stored, but that was inferred from records, has two more fields.
+An event that no coordinator stored, but that was inferred from records, has two more fields. If an
+observer stored it ([observe.md](observe.md)), `epoch` is 0, `seq` its offset in the log of events,
+`node` -1, and `mono_ms` the offset of the record that it was inferred from.
 """
 
 WHO_HEAD = """

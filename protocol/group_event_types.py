@@ -337,5 +337,14 @@ TYPES: Final[Mapping[str, EventType]] = {
         "After a load, members did not contact this coordinator before they were removed.",
         {"absent": ("list of who", "Those members.")},
     ),
+    "history_lost": EventType(
+        "Stored by an observer (docs/observe.md): records of the partition of `__consumer_offsets`"
+        " were lost before it read them, so what happened until then is unknown.",
+        {
+            "from_offset": ("int", "Offset that was to be read next."),
+            "to_offset": ("int", "Offset at which reading goes on; a smaller one may begin anew."),
+            "why": ("string", "What happened to the records."),
+        },
+    ),
 }
 """Every type of event, in the order in which docs/events.md shows them."""

@@ -24,6 +24,9 @@ directory of this format, which the next release reads, too."""
 RESTORING: Final = "restoring"
 """Name of a folder that exists in a directory while a backup is restored into it (backup.py)."""
 
+OBSERVER: Final = "observer"
+"""Name of the file that marks a directory as one of an observer (observer_mark.py)."""
+
 _ID_BYTES: Final = 16
 
 
@@ -35,6 +38,14 @@ class Format:
     """Random, in hexadecimal. A copy of the directory has the same id."""
     shards: int
     """The number of partitions of the offsets topic when the directory was created."""
+
+
+def refuse_observer(files: Files, data_dir: str) -> None:
+    """Raise StorageError for the directory of an observer, for a server. Raises OSError."""
+    if files.look(f"{data_dir}/{OBSERVER}") is not None:
+        raise StorageError(
+            f"{data_dir} is of `groupkeeper observe`: choose another --data-dir for a server"
+        )
 
 
 def read_format(files: Files, data_dir: str) -> Format | None:

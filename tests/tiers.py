@@ -26,6 +26,7 @@ LONG: Final[Mapping[str, tuple[str, ...]]] = {
     "tests/topics/test_catalog.py::test_no_crash_during": ("[kill]",),
     "tests/topics/test_limits.py": (),
     "tests/truth/test_truth.py": ("[closed]", "words"),
+    "tests/watch/test_store.py::test_a_killed": ("7]",),
     "tests/weeks/": (
         "same_bytes",
         "outages_are",

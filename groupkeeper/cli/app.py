@@ -51,6 +51,7 @@ COMMANDS = {
     "serve": "serve",
     "status": "status",
     "why": "why.command",
+    "observe": "observe",
     "groups": "groups.command",
     "users": "users.command",
     "dump": "dump.command",
@@ -90,6 +91,9 @@ def command() -> None:
     \b
     Ask why a group rebalanced, and what to change:
       groupkeeper why billing --since 3h
+    \b
+    Keep why the groups of another Kafka cluster rebalance:
+      groupkeeper observe --bootstrap-server kafka:9092
     \b
     Manage consumer groups, of this or any Kafka cluster:
       groupkeeper groups describe --all-groups --lag-seconds

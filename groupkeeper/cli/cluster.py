@@ -51,15 +51,20 @@ class Cluster:
     timeout_ms: int
     as_json: bool
 
-    def run(self, work: "Callable[[Client], Coroutine[Any, Any, int | None]]") -> int:
-        """Connect, do the work, and return the exit code."""
+    def run(
+        self,
+        work: "Callable[[Client], Coroutine[Any, Any, int | None]]",
+        loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    ) -> int:
+        """Connect, do the work, and return the exit code. `loop` makes the event loop."""
         from groupkeeper.client import CallFailed, NotKafka
         from groupkeeper.client.config import ConfigError
         from groupkeeper.protocol.errors import ErrorCode
 
         log = _ClientLog()
         try:
-            return asyncio.run(self._run(work)) or 0
+            with asyncio.Runner(loop_factory=loop) as runner:
+                return runner.run(self._run(work)) or 0
         except CallFailed as failure:
             if failure.api == "Metadata" and failure.node is None:
                 print(f"groupkeeper: {self._unreachable(log.last)}", file=sys.stderr)

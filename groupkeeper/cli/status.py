@@ -112,7 +112,9 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         "connections": f"{connections['open']} open, {connections['refused']} refused",
     }
     is_ready = "ready" if found["ready"] else "NOT READY"
-    yield f"{is_ready}: node {found['node']} of cluster {found['cluster']}, {found['version']}"
+    observes = found.get("observes")
+    who = f"node {found['node']}" if observes is None else f"observer, by {observes},"
+    yield f"{is_ready}: {who} of cluster {found['cluster']}, {found['version']}"
     for name, value in rows.items():
         yield f"  {name:<12} {value}"
 

@@ -1,9 +1,12 @@
 """All partitions of `__consumer_offsets` in this process, and the partition of each group."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Protocol
 
+from groupkeeper.coordinator.group import Group
+from groupkeeper.coordinator.live import View
 from groupkeeper.coordinator.prolong import note_stall
 from groupkeeper.coordinator.stalls import Stall
 from groupkeeper.groups.driver import PartitionDriver
@@ -11,6 +14,7 @@ from groupkeeper.groups.partition_log import PartitionLog
 from groupkeeper.groups.services import DriverServices
 from groupkeeper.groups.topic_check import DeletedTopics
 from groupkeeper.observe.metrics import PartitionSnapshot
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.turns import Slices
 
@@ -21,6 +25,44 @@ PLACEMENT_LENGTH = 255
 
 COUNTED_IN_A_SLICE = 500
 """Number of groups and of their topics that one slice counts, in less than a millisecond."""
+
+
+class ServedPartition(Protocol):
+    """A partition as pages and metrics read it: that of a coordinator, or of an observer."""
+
+    index: int
+
+    @property
+    def absence(self) -> ErrorCode:
+        """See `PartitionDriver.absence`."""
+
+    @property
+    def configs(self) -> Mapping[str, Mapping[str, str]]:
+        """See `PartitionDriver.configs`."""
+
+    def snapshot(self) -> PartitionSnapshot:
+        """Return the state without groups."""
+
+    def group_ids(self, *, used: bool = False) -> list[str]:
+        """See `Partition.group_ids`; empty unless the partition is active."""
+
+    def peek(self, group_id: str) -> Group | None:
+        """Return the present group."""
+
+    def look(self, group_id: str) -> Slices[View] | None:
+        """Describe the group's state; None if it does not exist. See `live_view`."""
+
+    def silence(self, group: Group) -> Slices[int | None]:
+        """See `longest_silence`."""
+
+
+class ServedGroups(Protocol):
+    """All partitions, by index."""
+
+    def __iter__(self) -> Iterator[ServedPartition]: ...
+
+    def of(self, group_id: str) -> ServedPartition:
+        """Return the partition of a group, by Kafka's hash."""
 
 
 class GroupPartitions:
@@ -99,22 +141,27 @@ class GroupPartitions:
 
     def counted(self) -> Slices[Iterable[PartitionSnapshot]]:
         """Return the state of every partition; count groups, members and offsets in slices."""
-        found, work = [], 0
-        for driver in self._drivers:
-            snapshot = driver.snapshot()
-            for group_id in driver.group_ids():
-                group = driver.peek(group_id)
-                if group is None:  # gone meanwhile
-                    continue
-                snapshot.groups[str(group.state)] += 1
-                snapshot.members += len(group.members)
-                snapshot.seats += len(group.seats)
-                snapshot.standbys += len(group.standbys)
-                snapshot.offsets += sum(map(len, group.offsets.values()))
-                work += 1 + len(group.offsets)
-                if work >= COUNTED_IN_A_SLICE:
-                    work = 0
-                    yield
-            found.append(snapshot)
-            yield
-        return found
+        return counted(self._drivers)
+
+
+def counted(partitions: Iterable[ServedPartition]) -> Slices[Iterable[PartitionSnapshot]]:
+    """Return the state of partitions; count groups, members and offsets in slices."""
+    found, work = [], 0
+    for partition in partitions:
+        snapshot = partition.snapshot()
+        for group_id in partition.group_ids():
+            group = partition.peek(group_id)
+            if group is None:  # gone meanwhile
+                continue
+            snapshot.groups[str(group.state)] += 1
+            snapshot.members += len(group.members)
+            snapshot.seats += len(group.seats)
+            snapshot.standbys += len(group.standbys)
+            snapshot.offsets += sum(map(len, group.offsets.values()))
+            work += 1 + len(group.offsets)
+            if work >= COUNTED_IN_A_SLICE:
+                work = 0
+                yield
+        found.append(snapshot)
+        yield
+    return found

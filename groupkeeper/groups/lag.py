@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.records import offset_in
-from groupkeeper.groups.group_partitions import GroupPartitions
+from groupkeeper.groups.group_partitions import ServedGroups
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.log_positions import Extent, LogName, Position
@@ -101,7 +101,7 @@ def lag_ms(lag: PartitionLag, times: Mapping[Position, int], now_ms: int) -> int
 class GroupLags:
     """Computes the lag of groups, in slices."""
 
-    def __init__(self, partitions: GroupPartitions, topics: Topics, turns: Turns) -> None:
+    def __init__(self, partitions: ServedGroups, topics: Topics, turns: Turns) -> None:
         self._partitions = partitions
         self._topics = topics
         self._turns = turns

@@ -4,13 +4,13 @@ First collects them (`ScrapeLook.look`, which waits for the disk), then makes ea
 Only the times of records (`lag.py`) are kept between scrapes.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.group import Group
-from groupkeeper.groups.group_partitions import GroupPartitions
+from groupkeeper.groups.group_partitions import ServedGroups
 from groupkeeper.groups.lag import Extents, GroupLags, PartitionLag, add_behind, lag_ms, lags_of
 from groupkeeper.observe.group_rows import GroupRow, LagRow, Sight, TopicRow
 from groupkeeper.topics.log_positions import Position
@@ -28,11 +28,13 @@ class ScrapeLook:
     """Collects the groups and topics of a server."""
 
     node_id: int
-    partitions: GroupPartitions
+    partitions: ServedGroups
     topics: Topics
     lags: GroupLags
     turns: Turns
     clock: Clock
+    brokers: Callable[[], int] = lambda: 1
+    """Returns the number of brokers of the cluster."""
 
     async def look(self, first: Collection[str]) -> Sight:
         """See `group_rows.Look`. If records are too many, the first groups' times are looked up."""
@@ -41,7 +43,8 @@ class ScrapeLook:
         wanted = await self.turns.run(self._behind(groups, extents))
         times = await self.lags.times_of(wanted)
         topics = [name for name in self.topics.catalog.counts if name not in RESERVED]
-        return LiveSight(self.node_id, topics, groups, self, extents, times)
+        brokers = self.brokers()
+        return LiveSight(self.node_id, brokers, topics, groups, self, extents, times)
 
     def _ids(self, first: Collection[str]) -> Slices[Sequence[str]]:
         shown, others = list[str](), list[str]()
@@ -70,6 +73,7 @@ class LiveSight(Sight):
     """The rows of one scrape."""
 
     node_id: int
+    brokers: int
     topics: Sequence[str]
     groups: Sequence[str]
     server: ScrapeLook

@@ -89,6 +89,19 @@ LOG_LINE_COUNTERS = {
     "suppressed": "Log lines suppressed because too many were alike.",
 }
 """For the whole process, like the numbers of ProcessCollector."""
+OBSERVER = {"observer_records_left": "Records of the offsets log that are left to read."}
+"""Gauges of an observer: name without prefix -> help."""
+OBSERVER_COUNTERS = {
+    "observer_records_read": "Records of the offsets log read.",
+    "observer_bytes_read": "Bytes of the offsets log read.",
+    "observer_fetches": "Responses of brokers.",
+    "observer_fetch_failures": "Failed requests to brokers, and errors in responses; retried.",
+    "observer_losses": "Times that records were lost or compacted before they were read.",
+    "observer_records_unreadable": "Records and batches that cannot be decoded.",
+    "observer_groups_dropped": "Groups whose state was dropped because of a limit.",
+    "observer_events_dropped": "Events that were too large to be stored.",
+}
+"""Counters of an observer: name without prefix and suffix -> help."""
 TIMES = {
     "rebalance_seconds": "From the first trigger to the accepted assignment.",
     "join_seconds": "From the first trigger to the end of the join phase.",
@@ -174,6 +187,10 @@ def _families(metrics: Metrics, snapshots: Iterable[PartitionSnapshot]) -> Itera
         number = metrics.topics().__getitem__
         yield from _plain(gauge, "", TOPICS, number)
         yield from _plain(counter, "", TOPIC_COUNTERS, number)
+    if metrics.observer is not None:
+        number = metrics.observer().__getitem__
+        yield from _plain(gauge, "", OBSERVER, number)
+        yield from _plain(counter, "", OBSERVER_COUNTERS, number)
     yield from _facts(metrics)
     yield from _requests(metrics.requests)
     yield _answers(metrics)

@@ -58,6 +58,8 @@ class Sight(Protocol):
     """Groups and topics for a scrape. Rows are made on demand."""
 
     node_id: int
+    brokers: int
+    """Number of brokers of the cluster."""
     topics: Sequence[str]
     """Without internal topics."""
     groups: Sequence[str]

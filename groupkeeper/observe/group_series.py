@@ -25,7 +25,7 @@ _log = Logger("metrics")
 
 
 FAMILIES: Final = {
-    "kafka_brokers": "Brokers of the cluster: this server.",
+    "kafka_brokers": "Brokers of the cluster.",
     "kafka_exporter_build_info": "Constant 1: this server in place of the exporter.",
     "kafka_topic_partitions": "Partitions of the topic.",
     "kafka_topic_partition_current_offset": "End of the log: the offset of the next record.",
@@ -70,7 +70,7 @@ class Series:
     def text(self, sight: Sight) -> Slices[list[bytes]]:
         """Return the part of the page about groups and topics, in pieces."""
         out = _Out()
-        out.add("kafka_brokers", "", 1)
+        out.add("kafka_brokers", "", sight.brokers)
         out.add("kafka_exporter_build_info", _labels(version=__version__), 1)
         yield from self._topics(sight, out)
         yield from self._groups(sight, out)

@@ -219,6 +219,8 @@ class Metrics:
         """Logins by listener, mechanism and outcome."""
         self.topics: Callable[[], Mapping[str, float]] | None = None
         """Returns the numbers of `exposition.TOPICS` and `TOPIC_COUNTERS` by name."""
+        self.observer: Callable[[], Mapping[str, float]] | None = None
+        """Of an observer: the numbers of `exposition.OBSERVER` and `OBSERVER_COUNTERS` by name."""
         self.look: Look | None = None
         """Collects groups and topics for a scrape."""
         self.series_most = 0

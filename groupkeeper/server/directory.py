@@ -19,7 +19,7 @@ from groupkeeper.storage.backup.note import refuse_backup
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.folders import is_partition
-from groupkeeper.storage.format import FILE_NAME, RESTORING
+from groupkeeper.storage.format import FILE_NAME, RESTORING, refuse_observer
 from groupkeeper.storage.journal.journal import FOLDER as JOURNALS
 from groupkeeper.storage.store import Store
 from groupkeeper.topics.catalog import Catalog
@@ -59,6 +59,7 @@ class Directory:
         self._path = str(options.data_dir)
         settings = options.settings
         refuse_backup(files, self._path)
+        refuse_observer(files, self._path)
         self.is_new = not self._has_data()
         if self.is_new and settings.data_dir_must_exist:
             raise StorageError(

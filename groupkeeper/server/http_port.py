@@ -9,25 +9,29 @@ from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from socket import gethostname
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from groupkeeper.observe.http_exchange import Apis, HttpAnswer, HttpRequest, SlowPage, json_line
 from groupkeeper.observe.http_host import own_names
 from groupkeeper.observe.http_server import HttpServer
+from groupkeeper.observe.metrics import Metrics
 from groupkeeper.observe.pages import pages
 from groupkeeper.observe.status import status_of
-from groupkeeper.server.server import Server
-from groupkeeper.server.tls import LOOK_S
+from groupkeeper.server.tls import LOOK_S, ListenersTls
 from groupkeeper.settings.options import Address
 from groupkeeper.settings.table import Settings
+from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.journal.journal import FOLDER
+from groupkeeper.storage.store import Store
 from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
+from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import PacedTurns
 
 if TYPE_CHECKING:
     from groupkeeper.access.http_gate import HttpGate
     from groupkeeper.web.api import HttpApi
     from groupkeeper.web.page_files import PageFiles
+    from groupkeeper.web.parts import Parts
 
 PAGE_PREFIX: Final = "/"
 API_PREFIX: Final = "/api/v1/"
@@ -36,10 +40,32 @@ SIZED_MOST: Final = 2_000
 UNKNOWN: Final = -1
 
 
+class Served(Protocol):
+    """A server, or an observer, as its HTTP port uses it."""
+
+    metrics: Metrics
+    topics: Topics
+    tls: ListenersTls
+
+    @property
+    def store(self) -> Store:
+        """The data directory."""
+
+    @property
+    def files(self) -> Files:
+        """The file system of the data directory."""
+
+    def about(self) -> dict[str, Any]:
+        """See `Server.about`."""
+
+    def web_parts(self) -> "Parts":
+        """Return the dependencies of the JSON API."""
+
+
 class HttpPort:
     """One port; on the loop of the server, from its start until it ends."""
 
-    def __init__(self, server: Server, hosts: Iterable[str]) -> None:
+    def __init__(self, server: Served, hosts: Iterable[str]) -> None:
         """`hosts`: those of the options; the names that requests may use for this port."""
         turns = PacedTurns()  # its own: health checks do not queue behind Kafka clients
         self._server = server

@@ -8,8 +8,8 @@ A classic group has rounds (`history.story`). Of consumer, share and streams gro
 who joined, who is gone and which partitions moved, but no cause.
 """
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Self
 
 from groupkeeper.history.fields import Part
 from groupkeeper.history.fold import GroupFold
@@ -28,7 +28,8 @@ from groupkeeper.history.records import (
     with_conversions,
 )
 from groupkeeper.history.rows import ALL, LOG, KnownOffsets, RowSource, RowWriter, Told, instant
-from groupkeeper.history.story import Gap, Story, StoryItem, inferred
+from groupkeeper.history.state import restore, saved
+from groupkeeper.history.story import LOST, NEW, Gap, Story, StoryItem, inferred
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.consumer_offsets import GROUP_CONFIGS_TYPE
 from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES, decode_modern_key
@@ -57,6 +58,22 @@ class GroupEvents:
         self.unreadable = 0
         """Number of records of the group with an unreadable value."""
 
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the group does not exist as far as is known: its next record begins a new one."""
+        if self._newer is not None:
+            return False
+        return not self.unreadable if self._story is None else self._story.since == NEW
+
+    @property
+    def size(self) -> int:
+        """Number of members, and of owned partitions of a classic group: what takes most memory."""
+        story, members = self._story, len(self._moves.places)
+        if story is None:
+            return 1 + members
+        members += 0 if story.before is None else len(story.before.members)
+        return 1 + members + len(story.held)
+
     def take(self, items: Iterable[Fed], known: KnownOffsets) -> list[Told]:
         """Return the events of the group in a response, or in any number of whole batches. `known`:
         how far the log is known at its end.
@@ -74,6 +91,33 @@ class GroupEvents:
                 if self._story is not None:
                     self._story.commit(each, each.first_offset >= known.from_offset)
         return told + self._end_batch(known)
+
+    # -- state -----------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """The state for `restore` as a JSON object."""
+        return {
+            "kind": self.kind,
+            "whole_from": self._whole_from,
+            "story": None if self._story is None else saved(self._story),
+            "newer": None if self._newer is None else saved(self._newer),
+            "places": self._moves.places,
+        }
+
+    @classmethod
+    def restore(cls, group: str, state: Mapping[str, Any], names: Names = NO_NAMES) -> Self:
+        """Restore a group from `state()`."""
+        found = cls(group, names)
+        found.kind, found._whole_from = state["kind"], state["whole_from"]
+        if state["story"] is not None:
+            found._story = restore(Story(LOST), state["story"])
+        if state["newer"] is not None:
+            found._newer = restore(found._new_newer(), state["newer"])
+        found._moves.places = {
+            member: [(topic, number) for topic, number in some]
+            for member, some in state["places"].items()
+        }
+        return found
 
     # -- records ---------------------------------------------------------------------------------
 
@@ -133,8 +177,7 @@ class GroupEvents:
     def _member(self, record: GroupRecord, known: KnownOffsets) -> list[Told]:
         """Return the events of a record of a member of a consumer, share or streams group."""
         if self._newer is None:
-            self._moves = _Moves(self._group)
-            self._newer = NewerStory(self._moves.about, {}, self._moves)
+            self._newer = self._new_newer()
         out = RowWriter(0, known, _TABLES)
         try:
             key = decode_modern_key(record.key or b"")
@@ -149,6 +192,10 @@ class GroupEvents:
             fields = {"who": {"member": key.member_id}, "cause": {"code": UNKNOWN}}
             told = [inferred(record, "member_removed", instant(record.time_ms) or 0, fields)]
         return told
+
+    def _new_newer(self) -> NewerStory:
+        self._moves = _Moves(self._group)
+        return NewerStory(self._moves.about, {}, self._moves)
 
 
 def _before(record: GroupRecord, known: KnownOffsets) -> KnownOffsets:
@@ -171,14 +218,15 @@ class _Moves(GroupFold):
     change of a member's partitions.
     """
 
-    __slots__ = ("_changes", "_found", "_places", "about")
+    __slots__ = ("_changes", "_found", "about", "places")
 
     def __init__(self, group: str) -> None:
         self.about = RowSource(group, 0, LOG)
         super().__init__(self.about, {"sessions": [], "ownership": [], "rounds": []})
         self._found: list[Told] = []
         self._changes: list[dict[str, object]] = []
-        self._places: dict[str, list[OwnedPartition]] = {}
+        self.places: dict[str, list[OwnedPartition]] = {}
+        """Partitions by member."""
 
     def add(self, told: Told) -> None:
         """Keep an event."""
@@ -189,9 +237,9 @@ class _Moves(GroupFold):
     ) -> None:
         """Keep the partitions of a member; in epoch 0 it is gone."""
         member, some = who["member"], [*places]
-        before = self._places.pop(member, [])
+        before = self.places.pop(member, [])
         if generation:
-            self._places[member] = some
+            self.places[member] = some
             if some != before:
                 partitions: dict[str, list[int]] = {}
                 for topic, number in some:

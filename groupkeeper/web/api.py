@@ -155,6 +155,8 @@ ROUTES: Final = (
     ),
 )
 """All routes, in the order of the OpenAPI document."""
+_NOT_OBSERVED: Final = frozenset({"groups/{group}/lag"})
+"""Paths of routes that an observer lacks: it does not read committed offsets."""
 
 
 class HttpApi:
@@ -162,6 +164,8 @@ class HttpApi:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        is_left_out = _NOT_OBSERVED if parts.is_observer else frozenset[str]()
+        self._routes = [each for each in ROUTES if each.path not in is_left_out]
 
     def close(self) -> None:
         """Stop background work, when the server stops."""
@@ -171,8 +175,8 @@ class HttpApi:
         """Handle one request. Errors are `{"error": ...}` with a status."""
         try:
             if request.path == DOCUMENT:
-                return await self._found(document(ROUTES, DOCUMENTED))
-            route, names = find_route(ROUTES, PREFIX, request)
+                return await self._found(document(self._routes, DOCUMENTED))
+            route, names = find_route(self._routes, PREFIX, request)
             call = RoutedRequest(request, names, read_query(request.query, route.parameters))
             async with self._parts.reading if route.reads_events else nullcontext():
                 found = await route.handle(self._parts, call)

@@ -44,6 +44,10 @@ CLIENT_ID: Final = "http"
 """Client id in events and logs, along with the address of the HTTP client."""
 DENIED: Final = ("HTTP", "GROUP")
 """Labels `api` and `resource` of changes that a token does not allow."""
+READ_ONLY: Final = (
+    "this is an observer, which is read-only: change groups with the cluster's own tools, or with "
+    "`groupkeeper groups --bootstrap-server`"
+)
 _LEAVE_VERSION: Final = 5
 _COMMIT_VERSION: Final = 8
 _DELETE_VERSION: Final = 0
@@ -68,7 +72,7 @@ async def remove_members(parts: Parts, call: RoutedRequest) -> Object:
         errors = [_removal_error(found, each) for each in entries]
         return _removed(found, zip(entries, errors, strict=True), dry_run=True)
     request = LeaveGroupRequest(group_id=found.group_id, members=entries)
-    handler = LeaveGroupHandler(parts.groups)
+    handler = LeaveGroupHandler(parts.coordinator)
     answer = await _ask(parts, call.request, handler.handle, request, _LEAVE_VERSION)
     _check_error(answer.error_code)
     return _removed(found, ((each, each.error_code) for each in answer.members), dry_run=False)
@@ -121,7 +125,7 @@ async def reset_offsets(parts: Parts, call: RoutedRequest) -> Object:
     request = OffsetCommitRequest(
         group_id=group.group_id, topics=await parts.turns.run(_topics(offsets))
     )
-    handler = OffsetCommitHandler(parts.groups, parts.topics.partition_count)
+    handler = OffsetCommitHandler(parts.coordinator, parts.topics.partition_count)
     answer = await _ask(parts, call.request, handler.handle, request, _COMMIT_VERSION)
     for each in (each for topic in answer.topics for each in topic.partitions):
         if each.error_code == ErrorCode.UNKNOWN_MEMBER_ID:  # a member has joined since
@@ -148,7 +152,7 @@ async def delete_offsets(parts: Parts, call: RoutedRequest) -> Object:
             one = OffsetDeleteRequestPartition(partition_index=partition)
             topic.partitions = [*topic.partitions, one]
         request = OffsetDeleteRequest(group_id=group.group_id, topics=[*topics.values()])
-        handler = OffsetDeleteHandler(parts.groups, parts.topics.partition_count)
+        handler = OffsetDeleteHandler(parts.coordinator, parts.topics.partition_count)
         answer = await _ask(parts, call.request, handler.handle, request, _DELETE_VERSION)
         _check_error(answer.error_code)
         errors = {
@@ -186,7 +190,7 @@ async def delete_group(parts: Parts, call: RoutedRequest) -> Object:
     if _is_dry(body):
         return whole
     request = DeleteGroupsRequest(groups_names=[group.group_id])
-    handler = DeleteGroupsHandler(parts.groups)
+    handler = DeleteGroupsHandler(parts.coordinator)
     answer = await _ask(parts, call.request, handler.handle, request, _DELETE_GROUPS_VERSION)
     [result] = answer.results
     if result.error_code == ErrorCode.NON_EMPTY_GROUP:  # a member has joined since
@@ -231,6 +235,8 @@ def _checked(parts: Parts, request: HttpRequest, schema: str) -> Mapping[str, An
 
 def _denied(parts: Parts, request: HttpRequest) -> str:
     """Return why a request may change nothing; one with a token is counted and logged."""
+    if parts.is_observer:
+        return READ_ONLY
     if request.may_write is None:
         return "changes over HTTP are disabled: start the server with http.api.write=true"
     parts.metrics.denied[DENIED] += 1

@@ -6,7 +6,7 @@ from typing import Final
 
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member import Member
-from groupkeeper.groups.driver import PartitionDriver
+from groupkeeper.groups.group_partitions import ServedPartition
 from groupkeeper.groups.lag import PartitionLag
 from groupkeeper.history.rounds import Round
 from groupkeeper.observe.events import cause_of
@@ -27,7 +27,7 @@ CLOSED: Final = "closed"
 """State of a partition that failed. One that is damaged does not open within a second."""
 
 
-def driver_of(parts: Parts, group: str) -> PartitionDriver:
+def driver_of(parts: Parts, group: str) -> ServedPartition:
     """Return the driver of a group's partition. Raises HttpRefused unless it is active."""
     driver = parts.groups.of(group)
     if driver.absence is ErrorCode.NONE:
@@ -65,6 +65,8 @@ def row(parts: Parts, group: Group) -> Object:
 
 def _last_cause(parts: Parts, group: Group) -> Object | None:
     """Return the cause of the last round; None before the first round since the load."""
+    if parts.inferred_cause is not None:
+        return parts.inferred_cause(group.group_id)
     if group.rebalance is None:
         return None
     cause = parts.personal.shown(cause_of(group.rebalance.cause))

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from groupkeeper.clock import Clock
 from groupkeeper.groups.event_limits import Personal
-from groupkeeper.groups.group_partitions import GroupPartitions
+from groupkeeper.groups.group_partitions import GroupPartitions, ServedGroups
 from groupkeeper.groups.lag import GroupLags
 from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.observe.metrics import Metrics
@@ -30,7 +30,7 @@ class Parts:
     """The parts of the server that the handlers use."""
 
     options: ServeOptions
-    groups: GroupPartitions
+    groups: ServedGroups
     topics: Topics
     metrics: Metrics
     clock: Clock
@@ -40,6 +40,8 @@ class Parts:
     """Returns the fields that identify this server, the first ones of each response."""
     lags: GroupLags
     history: LagHistory
+    inferred_cause: Callable[[str], Object | None] | None = None
+    """Of an observer, which infers causes and changes nothing: returns `last_cause` of a group."""
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READERS))
     """Limits requests that read stored events."""
     followers: set[object] = field(default_factory=set)
@@ -49,8 +51,21 @@ class Parts:
     denials: Seldom = field(default_factory=lambda: Seldom(interval_s=AUDIT_S))
     """The same for lines about changes that a token does not allow, by address."""
 
+    @property
+    def is_observer(self) -> bool:
+        """Whether this is an observer of another cluster: it has no coordinator."""
+        return self.inferred_cause is not None
+
+    @property
+    def coordinator(self) -> GroupPartitions:
+        """The partitions as a coordinator, for changes."""
+        assert isinstance(self.groups, GroupPartitions), "an observer refuses changes"
+        return self.groups
+
     def may_write(self, request: HttpRequest) -> bool:
         """Return whether a request may change something: by its token, else by the setting."""
+        if self.is_observer:
+            return False
         by_setting = self.options.settings.http_api_write
         return by_setting if request.may_write is None else request.may_write
 

@@ -30,7 +30,10 @@ FLAG: Final[Schema] = {"type": "boolean"}
 OBJECT: Final[Schema] = {"type": "object"}
 _ABOUT: Final[Mapping[str, Schema]] = {
     "cluster": TEXT | {"description": "Cluster id."},
-    "node": NUMBER | {"description": "Node id of the server."},
+    "node": NUMBER | {"description": "Node id of the server; -1 of an observer."},
+}
+_OBSERVES: Final = TEXT | {
+    "description": "Bootstrap servers of the observed cluster. Absent unless this is an observer."
 }
 
 
@@ -59,7 +62,9 @@ def record(**properties: Schema) -> Schema:
 
 def answer(**properties: Schema) -> Schema:
     """Return the schema of a response, with the fields that identify the server."""
-    return record(**_ABOUT, **properties)
+    whole = record(**_ABOUT, **properties)
+    whole["properties"]["observes"] = _OBSERVES
+    return whole
 
 
 _AT: Final = "Unix milliseconds."
@@ -102,7 +107,7 @@ def _live() -> Schema:
         joined=told(FLAG, "Whether its JoinGroup waits for the end of the join phase."),
         synced=told(FLAG, "Whether it has sent SyncGroup."),
         heard=told(FLAG, "Whether it has sent a request since the coordinator was loaded."),
-        heard_ms_ago=NUMBER,
+        heard_ms_ago=or_null(told(NUMBER, "Null for an observer, which sees no heartbeats.")),
         connection=or_null(told(TEXT, "`open`, `closed`, or null if unknown.")),
         reserved_ms=or_null(told(NUMBER, "Time since its place is reserved; null if it is not.")),
         standby=told(FLAG, "Whether it gets no partitions for now."),
@@ -153,11 +158,22 @@ def _round() -> Schema:
         text=told(TEXT, "The paragraph printed by `groupkeeper why`."),
         advice=told(or_null(TEXT), "Advice; null while the round is in progress."),
     )
+    schema["properties"] |= _inferred()
+    return schema
+
+
+def _inferred() -> dict[str, Schema]:
+    """Properties of what may be inferred; not required."""
     kinds = {"string": TEXT, "number": {"type": "number"}}
-    schema["properties"] |= {
+    return {
         name: told(kinds[kind], f"{about} Absent if a coordinator stored the events.")
         for name, (kind, about) in INFERRED.items()
     }
+
+
+def _last_cause() -> Schema:
+    schema = record(code=TEXT, text=TEXT, at_ms=told(NUMBER, _AT))
+    schema["properties"] |= _inferred()
     return schema
 
 
@@ -226,7 +242,7 @@ def _of_groups() -> dict[str, Schema]:
         ),
         "GroupRow": record(**_ROW),
         "Group": answer(**_ROW, **own),
-        "LastCause": record(code=TEXT, text=TEXT, at_ms=told(NUMBER, _AT)),
+        "LastCause": _last_cause(),
         "Lag": record(
             records=told(NUMBER, "Sum over the partitions of topics that are subscribed."),
             seconds=told(

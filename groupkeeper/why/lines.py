@@ -263,6 +263,13 @@ def _dropped(fields: Part) -> str:
     return f"{count(total, 'event')}{whose} left out because of a limit ({which})"
 
 
+def _history_lost(fields: Part) -> str:
+    first, until = fields.get("from_offset"), fields.get("to_offset")
+    where = f" between offsets {first} and {until}" if isinstance(first, int) else ""
+    why = fields.get("why") or "the records were not there any more"
+    return f"history is lost{where} of the offsets log: {why}"
+
+
 # Any: JSON.
 _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "member_fenced": _fenced,
@@ -288,5 +295,6 @@ _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "group_emptied": _emptied,
     "group_deleted": _group_deleted,
     "events_dropped": _dropped,
+    "history_lost": _history_lost,
 }
 """Functions by event type. Events of other types belong to rounds."""

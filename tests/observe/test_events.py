@@ -26,8 +26,8 @@ from groupkeeper.protocol.group_events import SHORTENED, CauseCode, Event, decod
 from tests.support.codecs import encode_assignment, encode_subscription
 from tests.support.scene import RANGE_RR, SESSION, Scene, topics
 
-OF_THE_LOG = {"events_dropped", "coordinator_loaded", "coordinator_closed"}
-"""Types that are about the log itself; no fact is one."""
+OF_THE_LOG = {"events_dropped", "coordinator_loaded", "coordinator_closed", "history_lost"}
+"""Types that are about the log itself, or stored by observers; no fact is one."""
 
 FORMS: dict[str, Callable[[Any], bool]] = {
     "int": lambda value: type(value) is int,

@@ -230,6 +230,7 @@ class MadeUp(Sight):
     groups: list[str]
     topics: list[str] = field(default_factory=list)
     node_id: int = 7
+    brokers: int = 1
     partitions: int = 1
 
     def group(self, group_id: str) -> Slices[GroupRow | None]:

@@ -17,6 +17,7 @@ from groupkeeper.storage.files.memory import MemoryFiles
 from groupkeeper.storage.files.whole import read_whole
 from groupkeeper.storage.log.limits import Limits
 from groupkeeper.storage.log.queued_log import Append
+from groupkeeper.storage.observer_mark import check_mark
 from groupkeeper.storage.recovery.opening import open_log
 from tests.support.directories import restore
 from tests.support.fake_files import FakeFiles
@@ -34,6 +35,12 @@ def test_the_beginning_of_a_backup_is_refused(tmp_path: Path) -> None:
     Directory(Files(), ServeOptions(folder)).store.close()  # a name alone makes no backup
     with pytest.raises(NotRestored, match="was not completed: remove it"):
         Directory(Files(), ServeOptions(folder))
+
+
+def test_the_directory_of_an_observer_is_not_served(tmp_path: Path) -> None:
+    check_mark(Files(), str(tmp_path), "cluster")
+    with pytest.raises(StorageError, match="is of `groupkeeper observe`: choose another"):
+        Directory(Files(), ServeOptions(tmp_path))
 
 
 # -- new, without format ---------------------------------------------------------------------------

@@ -2,21 +2,29 @@
 
 import json
 import re
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
 from jsonschema import Draft202012Validator
 
 from groupkeeper.observe.http_exchange import HttpAnswer, HttpRequest
-from groupkeeper.server.http_port import HttpPort
+from groupkeeper.server.http_port import HttpPort, Served
 from groupkeeper.web.api import HttpApi
-from tests.support.served import Served
+
+
+class Asked(Protocol):
+    """A server, or an observer, and its event loop."""
+
+    @property
+    def server(self) -> Served: ...
+
+    def run(self, work: Any) -> Any: ...
 
 
 class Web:
     """The API of one server."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: "Asked") -> None:
         self._served = served
         self.api: HttpApi = HttpPort(served.server, ()).api()
 

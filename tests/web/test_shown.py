@@ -41,6 +41,26 @@ def test_a_sentence_about_all_events_of_a_row_is_not_that_of_the_last_one() -> N
     assert "Last" not in text.partition("member_replaced")[0]
 
 
+def test_an_inferred_round_is_shown_with_its_end_as_its_begin_is_unknown() -> None:
+    entry = {"kind": "round", "epoch": 0, "round": 3, "generation": 7, "outcome": "completed"}
+    entry |= {"started_at_ms": None, "ended_at_ms": NOON, "duration_ms": None, "moved": 2}
+    entry |= {"standstill_ms": None, "partitions": 4, "joined": [], "missing": [], "text": "why"}
+    entry |= {"cause": {"code": "member_left"}, "cause_text": "Inferred, 97 %: ann left."}
+    assert "before the stored events" in text_of(shown(entry))
+    text = text_of(shown(entry | {"source": "log", "confidence": 0.97}))
+    assert text.startswith("2025-11-22 12:00:00 UTC Inferred, 97 %: ann left.")
+
+
+def test_the_page_of_an_observer_says_so_and_what_it_does_not_know() -> None:
+    text = drawn("server.js", 'observerText("kafka:9092")')
+    assert text.startswith("Observes the cluster at kafka:9092, read-only. Causes are inferred")
+    assert drawn("server.js", "observerText(null)") is None
+    assert drawn("groups.js", 'lagTexts(null, "kafka:9092")') == ["not observed", ""]
+    assert drawn("groups.js", "lagTexts(null, null)") == ["no offsets", ""]
+    noted = "(() => { link.saw('kafka:9092'); return link.observes; })()"
+    assert drawn("server.js", noted) == "kafka:9092"
+
+
 def test_one_event_is_a_row_that_does_not_open() -> None:
     made = shown(row(1))
     assert text_of(made) == "2025-11-22 12:00:00 UTC text 0member_replaced"

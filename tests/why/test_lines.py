@@ -187,6 +187,10 @@ LINES = {
         {"count": 5, "types": {"member_fenced": 5}, "who": who("m1")},
         "5 events about m1 left out because of a limit (5 of member_fenced)",
     ),
+    "history_lost": (
+        {"from_offset": 7, "to_offset": 90, "why": "records were deleted"},
+        "history is lost between offsets 7 and 90 of the offsets log: records were deleted",
+    ),
 }
 
 

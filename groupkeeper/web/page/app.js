@@ -5,12 +5,13 @@ import { left, time } from "./format.js";
 import { GroupView } from "./group.js";
 import { GroupsView } from "./groups.js";
 import { textures } from "./lanes.js";
-import { link } from "./server.js";
+import { link, observerText } from "./server.js";
 import { openWithToken, token, tokenForm } from "./token.js";
 
 const GROUP = "/groups/";
 const content = document.getElementById("content");
 const live = document.getElementById("live");
+const observing = document.getElementById("observing");
 const trouble = document.getElementById("trouble");
 const access = document.getElementById("access");
 const forget = document.getElementById("forget");
@@ -53,6 +54,7 @@ function sayLive(isStream, atMs) {
 }
 
 function sayTrouble() {
+  show(observing, link.observes !== null && h("p", {}, observerText(link.observes)));
   if (!link.isLost) {
     show(trouble);
     return;

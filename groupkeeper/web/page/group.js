@@ -7,7 +7,7 @@ import { ago, count, hostOf, nameOf, shortId, softwareOf, span } from "./format.
 import { lagTexts, stateOf } from "./groups.js";
 import { lagPicture, offsetsTable } from "./lag.js";
 import { ownershipPicture } from "./ownership.js";
-import { Follow, Refused, Watch, get, hrefOf } from "./server.js";
+import { Follow, Refused, Watch, get, hrefOf, link } from "./server.js";
 import { Timeline } from "./timeline.js";
 
 const QUIET_MS = 5_000; // update interval of a stable group
@@ -93,6 +93,7 @@ export class GroupView {
   }
 
   async #loadLag() {
+    if (link.observes !== null) return; // an observer does not read offsets
     this.#lag = await get(["groups", this.#name, "lag"]);
     this.#showTables();
   }
@@ -112,8 +113,9 @@ export class GroupView {
 
   #showTables() {
     show(this.places.members, this.#members ? membersTable(this.#members.members) : h("p", {}, "None known."));
-    show(this.places.lag, this.#lag ? lagPicture(this.#lag) : h("p", {}, "Not known."));
-    show(this.places.offsets, this.#lag ? offsetsTable(this.#lag.partitions) : h("p", {}, "None known."));
+    const none = link.observes === null ? "Not known." : "Not observed.";
+    show(this.places.lag, this.#lag ? lagPicture(this.#lag) : h("p", {}, none));
+    show(this.places.offsets, this.#lag ? offsetsTable(this.#lag.partitions) : h("p", {}, none));
     this.changes.show(this.#group?.writes_enabled, this.#members?.members ?? [], this.#lag?.partitions ?? []);
   }
 }
@@ -130,7 +132,7 @@ function headOf(group) {
     "In state for": ago(group.in_state_since_ms),
     Members: count(group.members),
     Generation: count(group.generation),
-    Lag: behind ? `${records}, ${behind}` : records,
+    Lag: link.observes !== null ? "not observed" : behind ? `${records}, ${behind}` : records,
     "Protocol type": group.protocol_type || "none",
     Protocol: group.protocol ?? "none",
     Leader: group.leader === null ? "none" : shortId(group.leader),
@@ -148,7 +150,7 @@ function membersTable(members) {
 }
 
 function memberRow(member) {
-  const heard = member.reserved_ms !== null ? `lost, reserved for ${span(member.reserved_ms)}` : member.last_heard_ms === null ? "not since the load" : `${ago(member.last_heard_ms)} ago`;
+  const heard = member.reserved_ms !== null ? `lost, reserved for ${span(member.reserved_ms)}` : member.last_heard_ms === null ? (link.observes === null ? "not since the load" : "not observed") : `${ago(member.last_heard_ms)} ago`;
   const kind = `${member.instance_id === null ? "dynamic" : "static"}${member.standby ? ", stands by" : ""}`;
   return [
     member.member_id,

@@ -2,7 +2,7 @@
 
 import { h, show } from "./dom.js";
 import { ago, count, shortVersions, span, time } from "./format.js";
-import { Follow, Refused, Watch, get } from "./server.js";
+import { Follow, Refused, Watch, get, link } from "./server.js";
 
 const ROWS = 50;
 const LEAST_MS = 3_000; // minimum interval between requests for the list
@@ -25,8 +25,8 @@ export function stateOf(state) {
 }
 
 /** Format lag in records and time; null without committed offsets. */
-export function lagTexts(lag) {
-  if (lag === null) return ["no offsets", ""];
+export function lagTexts(lag, observes = link.observes) {
+  if (lag === null) return [observes === null ? "no offsets" : "not observed", ""];
   const behind = lag.seconds === null ? "unknown" : lag.records ? span(lag.seconds * 1_000) : "";
   return [count(lag.records), behind];
 }

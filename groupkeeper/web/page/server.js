@@ -56,7 +56,11 @@ async function answerOf(path, { headers = {}, ...options } = {}) {
   }
   link.found();
   token.saw(answer.status);
-  if (answer.ok) return JSON.parse(body);
+  if (answer.ok) {
+    const found = JSON.parse(body);
+    link.saw(found.observes ?? null);
+    return found;
+  }
   let text = body.trim();
   try {
     text = JSON.parse(body).error;
@@ -74,6 +78,7 @@ function pauseMs(failures) {
 
 /** One loop polls for the return of the server, for all parts of the page. */
 class Link extends EventTarget {
+  observes = null; // bootstrap servers of the cluster, if this is an observer
   lostAt = null;
   tries = 0;
   nextAt = null;
@@ -87,6 +92,13 @@ class Link extends EventTarget {
     if (this.isLost) return;
     this.lostAt = Date.now();
     this.#plan();
+  }
+
+  /** Note whether the server is an observer, and of which cluster. */
+  saw(observes) {
+    if (observes === this.observes) return;
+    this.observes = observes;
+    this.dispatchEvent(new Event("change"));
   }
 
   found() {
@@ -119,6 +131,12 @@ class Link extends EventTarget {
 }
 
 export const link = new Link();
+
+/** Say that an observer answers, and of which cluster; null for a server. */
+export function observerText(observes) {
+  if (observes === null) return null;
+  return `Observes the cluster at ${observes}, read-only. Causes are inferred from what its groups wrote; each says how sure it is.`;
+}
 
 // -- polling -------------------------------------------------------------------------------------
 

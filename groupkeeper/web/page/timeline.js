@@ -109,6 +109,12 @@ function unknownText(unknown) {
     `Some of the events, or fields of them, are not known to this version of the server: ${rows.join(", ")}.`);
 }
 
+/** Return when a round began; of an inferred one only its end is known. */
+function whenOf(round) {
+  if (round.source && round.ended_at_ms !== null) return time(round.ended_at_ms);
+  return round.started_at_ms === null ? "before the stored events" : time(round.started_at_ms);
+}
+
 function roundOf(round) {
   const took = round.duration_ms === null ? "" : span(round.duration_ms);
   const still = round.standstill_ms ? `, stood still for up to ${span(round.standstill_ms)}` : "";
@@ -117,7 +123,7 @@ function roundOf(round) {
   return h("li", { "data-key": keyOf(round), class: round.outcome },
     h("details", {},
       h("summary", {},
-        h("span", { class: "when" }, round.started_at_ms === null ? "before the stored events" : time(round.started_at_ms),
+        h("span", { class: "when" }, whenOf(round),
           " ", h("span", { class: "took" }, took)),
         h("span", { class: "what" }, shortVersions(round.cause_text)),
         h("span", { class: "quiet" }, [`to generation ${round.generation}`, OUTCOMES[round.outcome] ?? round.outcome, code].filter(Boolean).join(", "))),

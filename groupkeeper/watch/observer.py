@@ -1,0 +1,375 @@
+"""An observer of a Kafka cluster, from its first look at the topic to its end.
+
+The thread `watch` folds and stores what is read; the event loop reads from the cluster, and serves
+the HTTP port. Nothing is written to the cluster.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from groupkeeper.backoff import Backoff
+from groupkeeper.client import CallFailed, Client
+from groupkeeper.client.partitions import EARLIEST, list_offsets
+from groupkeeper.clock import Clock
+from groupkeeper.groups.event_limits import Personal
+from groupkeeper.groups.lag import GroupLags
+from groupkeeper.groups.sight import ScrapeLook
+from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.metrics import Metrics
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.server.retention_lines import RetentionLines, topics_failed
+from groupkeeper.server.tls import ListenersTls
+from groupkeeper.settings.options import Address, ServeOptions
+from groupkeeper.settings.table import Settings
+from groupkeeper.storage.errors import LockLost
+from groupkeeper.storage.files.files import Files
+from groupkeeper.storage.store import Store
+from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
+from groupkeeper.topics.partitions import InternalLogs
+from groupkeeper.topics.topics import Topics, TopicsWorld
+from groupkeeper.turns import PacedTurns
+from groupkeeper.watch.partition import FoldStep, PartitionWatch
+from groupkeeper.watch.report import Report, numbers
+from groupkeeper.watch.store import WatchStore
+from groupkeeper.watch.tail import PAUSE_FIRST_S, PAUSE_MOST_S, RECREATED, Tail, TopicSeen, look
+from groupkeeper.watch.views import WRITTEN, WatchedGroup, WatchedGroups, counts_of, view_of
+
+if TYPE_CHECKING:
+    from groupkeeper.web.parts import Parts
+
+CHECKPOINT_S: Final = 30.0
+"""Interval of checkpoints: after a crash, what was read since the last one is read again."""
+CHECKPOINT_BYTES: Final = 64 * 1024 * 1024
+"""Bytes read of a partition after which a checkpoint comes earlier."""
+CARE_S: Final = 1.0
+"""Interval at which due checkpoints and the locks are looked at."""
+STOP_S: Final = 0.5
+"""Time for checkpoints at the end; what they lack is read again at the next start."""
+
+VIEWS_IN_A_SLICE: Final = 500
+"""Groups whose views are replaced in one iteration of the event loop."""
+
+T = TypeVar("T")
+_log = Logger("observer")
+
+
+@dataclass(slots=True)
+class ObserveOptions:
+    """The arguments of an observer."""
+
+    bootstrap: str
+    data_dir: Path
+    http: Address = ("127.0.0.1", 9644)
+
+
+@dataclass(slots=True)
+class ObserverWorld:
+    """External dependencies; tests have their own."""
+
+    files: Files = field(default_factory=Files)
+    clock: Callable[[asyncio.AbstractEventLoop], Clock] = Clock
+    executor: Callable[[], Executor] = lambda: ThreadPoolExecutor(1, thread_name_prefix="watch")
+    topics: TopicsWorld | None = None
+
+
+class Taken(NamedTuple):
+    """The result of a job with the fold of a partition."""
+
+    position: int
+    views: list[tuple[str, WatchedGroup | None]]
+    counts: Counter[tuple[str, ...]]
+    """Counts of the stored events, by name and labels."""
+    grown: int
+    """Bytes by which the event log has grown."""
+
+
+async def wait_for_topic(client: Client, topic: str) -> TopicSeen:
+    """Look the topic up, until there is one. Raises CallFailed and NoRight."""
+    backoff, is_told = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S), False
+    while True:
+        try:
+            return await look(client, topic)
+        except CallFailed as failure:
+            if failure.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+        if not is_told:
+            is_told = True
+            _log.warning(
+                f"the cluster has no topic {topic}",
+                why="it is created with the first group; some managed clusters hide it",
+            )
+        await asyncio.sleep(backoff.failed())
+
+
+class Observer:
+    """One observer. Call `start`, then `run`, then `stop`."""
+
+    def __init__(
+        self,
+        client: Client,
+        seen: TopicSeen,
+        cluster: str,
+        options: ObserveOptions,
+        world: ObserverWorld | None = None,
+    ) -> None:
+        self.metrics = Metrics()
+        self._client, self._seen, self._cluster = client, seen, cluster
+        self._world = world or ObserverWorld()
+        self._settings = replace(Settings(), offsets_topic_num_partitions=seen.partitions)
+        self._options = ServeOptions(options.data_dir, http=options.http, settings=self._settings)
+        self._bootstrap = options.bootstrap
+        self.tls = ListenersTls((), self._settings, self.metrics)
+        self.folds: list[PartitionWatch] = []
+        self._positions: list[int] = []
+        self._locks = [asyncio.Lock() for _ in range(seen.partitions)]
+        self._unsaved_bytes = [0] * seen.partitions
+        self._saved_s = [0.0] * seen.partitions
+        self._loop = asyncio.get_running_loop()
+        self.clock = self._world.clock(self._loop)
+        self.groups = WatchedGroups(seen.partitions, self.clock)
+        self._executor = self._world.executor()
+
+    # -- life ------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open the data directory. Raises StorageError, OSError and CallFailed."""
+        self.watch_store = await self.call(self._open_store)
+        self.topics = self._topics()
+        catalog = self.topics.catalog
+        policy = self.topics.effective.policy(catalog.by_name[EVENT_TOPIC])
+        self.watch_store.event_limits = policy.limits
+        mode = self._settings.group_events_personal
+        self.watch_store.personal = Personal(mode, self.watch_store.directory_id)
+        store = self.watch_store
+        self.topics.partitions.internal[EVENT_TOPIC] = InternalLogs(
+            store.log_of, self.call, store.is_new
+        )
+        for number in range(self._seen.partitions):
+            fold, views = await self.call(self._open, number)
+            self.folds.append(fold)
+            self._positions.append(fold.position)
+            for group_id, view in views:
+                self.groups.partitions[number].set(group_id, view)
+        self._report = Report(self.folds)
+        await self._begin()
+        self._serve_metrics()
+        self.topics.start_retention(self.clock)
+        self.tail = Tail(self._client, GROUP_TOPIC, self._seen, self)
+        parts = self.folds, self.groups, self.tail.stats, self.watch_store
+        self.metrics.observer = partial(numbers, *parts)
+
+    def _open_store(self) -> WatchStore:
+        where = self._world.files, str(self._options.data_dir)
+        return WatchStore(*where, self._seen.partitions, self._cluster, self.clock.wall)
+
+    def _open(self, number: int) -> tuple[PartitionWatch, list[tuple[str, WatchedGroup | None]]]:
+        fold = self.watch_store.open(number)
+        return fold, [(name, view_of(name, group)) for name, group in fold.groups.items()]
+
+    def _topics(self) -> Topics:
+        world = self._world.topics or TopicsWorld(
+            files=self._world.files,
+            failed=topics_failed,
+            repaired=lambda what: _log.warning("topics: repaired", what=what),
+            retention=RetentionLines(),
+            folders=self.watch_store.store.folders,
+        )
+        return Topics(self.watch_store.store, self._settings, world)
+
+    async def _begin(self) -> None:
+        """Begin at the start of the logs that were never read, and of those created anew."""
+        new = [each.partition for each in self.folds if not each.has_begun]
+        other = [
+            each.partition
+            for each in self.folds
+            if each.has_begun and each.topic_id != self._seen.topic_id
+        ]
+        places = [(GROUP_TOPIC, number) for number in (*new, *other)]
+        starts = await list_offsets(self._client, places, EARLIEST) if places else {}
+        for number in new:
+            start = starts[GROUP_TOPIC, number] or 0
+            await self.call(self.folds[number].begin, start, self._seen.topic_id)
+            self._positions[number] = start
+        for number in other:
+            start = starts[GROUP_TOPIC, number] or 0
+            await self.lost(number, start, RECREATED, self._seen.topic_id)
+
+    def _serve_metrics(self) -> None:
+        groups, metrics, turns = self.groups, self.metrics, PacedTurns()
+        metrics.snapshots, metrics.counted = groups.snapshots, groups.counted
+        metrics.topics = self.topics.snapshot
+        metrics.series_most = self._settings.metrics_max_series
+        self._lags = GroupLags(groups, self.topics, turns)
+        brokers = lambda: len(self._client.nodes)  # noqa: E731
+        look_at = ScrapeLook(0, groups, self.topics, self._lags, turns, self.clock, brokers)
+        metrics.look = look_at.look
+
+    async def run(self) -> None:
+        """Observe until cancelled. Raises TopicChanged, StorageError and OSError."""
+        care = asyncio.create_task(self._care())
+        tail = asyncio.create_task(self.tail.run())
+        try:
+            done, _ = await asyncio.wait((care, tail), return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+        finally:
+            for each in (care, tail):
+                each.cancel()
+            await asyncio.gather(care, tail, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """Store the state and release the directory. Raises StorageError."""
+        end = self._loop.time() + STOP_S
+        for fold in self.folds:
+            if fold.is_dirty and self._loop.time() < end:
+                await self.call(self.watch_store.checkpoint, fold)
+        await self.close()
+
+    async def close(self) -> None:
+        """Release the directory; the next start reads what was not stored."""
+        try:
+            await self.topics.drain()
+            await self.topics.close_logs()
+        finally:
+            try:
+                await self.call(self.watch_store.close)
+            finally:
+                self._executor.shutdown()
+
+    def call(self, job: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
+        """Run a job on the thread that folds and stores."""
+        return self._loop.run_in_executor(self._executor, job, *arguments)
+
+    # -- what is read ----------------------------------------------------------------------------
+
+    def position(self, partition: int) -> int:
+        """Implements `Sink.position`."""
+        return self._positions[partition]
+
+    async def take(self, partition: int, start: int, data: bytes, end: int) -> None:
+        """Implements `Sink.take`."""
+        async with self._locks[partition]:
+            if start != self._positions[partition]:
+                return
+            if data:
+                taken = await self.call(self._feed, self.folds[partition], data)
+                await self._publish(partition, taken)
+                self._unsaved_bytes[partition] += len(data)
+                if self._unsaved_bytes[partition] >= CHECKPOINT_BYTES:
+                    await self._save(partition)
+            view = self.groups.partitions[partition]
+            view.left = max(0, end - self._positions[partition])
+            if not view.left:
+                view.is_ready = True
+                self.folds[partition].reached_end()
+
+    async def lost(self, partition: int, offset: int, why: str, topic_id: str) -> None:
+        """Implements `Sink.lost`."""
+        async with self._locks[partition]:
+            fold = self.folds[partition]
+            fold.topic_id = topic_id
+            at_ms = self.clock.wall()
+            taken = await self.call(self._lose, fold, offset, why, at_ms)
+            await self._publish(partition, taken)
+
+    def _feed(self, fold: PartitionWatch, data: bytes) -> Taken:
+        return self._taken(fold, lambda: self.watch_store.feed(fold, data))
+
+    def _lose(self, fold: PartitionWatch, offset: int, why: str, at_ms: int) -> Taken:
+        return self._taken(fold, lambda: self.watch_store.lose(fold, offset, why, at_ms))
+
+    def _taken(self, fold: PartitionWatch, job: Callable[[], FoldStep]) -> Taken:
+        """Do a job with a fold. On the thread."""
+        log = self.watch_store.log_of(fold.partition)
+        before = 0 if log is None else log.uncompacted_size
+        step = job()
+        if step.events:
+            self.watch_store.catch_up()
+        log = self.watch_store.log_of(fold.partition)
+        after = 0 if log is None else log.uncompacted_size
+        views = [(name, view_of(name, fold.groups.get(name))) for name in step.changed]
+        return Taken(step.position, views, counts_of(step.events), after - before)
+
+    async def _publish(self, partition: int, taken: Taken) -> None:
+        self._positions[partition] = taken.position
+        view = self.groups.partitions[partition]
+        for number, (group_id, one) in enumerate(taken.views, 1):
+            view.set(group_id, one)
+            if not number % VIEWS_IN_A_SLICE:
+                await asyncio.sleep(0)
+        written = taken.counts.pop(WRITTEN, 0)
+        if view.is_ready:  # else it is history
+            self.metrics.counts.update(taken.counts)
+        self.metrics.counts[WRITTEN] += written
+        self._report.look(partition)
+        if taken.grown:
+            self.topics.partitions.grew(EVENT_TOPIC, partition, taken.grown)
+
+    # -- care ------------------------------------------------------------------------------------
+
+    async def _care(self) -> None:
+        while True:
+            await asyncio.sleep(CARE_S)
+            if lost := await self.call(self.watch_store.store.verify):
+                raise LockLost(f"the locks of shards {lost} were removed")
+            now = self._loop.time()
+            for number, fold in enumerate(self.folds):
+                if now - self._saved_s[number] >= CHECKPOINT_S and fold.is_dirty:
+                    async with self._locks[number]:
+                        await self._save(number)
+
+    async def _save(self, partition: int) -> None:
+        await self.call(self.watch_store.checkpoint, self.folds[partition])
+        self._unsaved_bytes[partition], self._saved_s[partition] = 0, self._loop.time()
+
+    # -- the HTTP port ---------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """The data directory."""
+        return self.watch_store.store
+
+    @property
+    def files(self) -> Files:
+        """The file system of the data directory."""
+        return self._world.files
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the data directory and of the HTTP port."""
+        return self._settings
+
+    @property
+    def hosts(self) -> list[str]:
+        """Names of the HTTP port."""
+        return self._options.hosts
+
+    def about(self) -> dict[str, Any]:
+        """Return which cluster is observed, for people and commands."""
+        return {"cluster": self._cluster, "node": -1, "observes": self._bootstrap}
+
+    def web_parts(self) -> "Parts":
+        """Return the dependencies of the JSON API."""
+        from groupkeeper.web.lag_history import LagHistory
+        from groupkeeper.web.parts import Parts
+
+        turns = PacedTurns()
+        return Parts(
+            options=self._options,
+            groups=self.groups,
+            topics=self.topics,
+            metrics=self.metrics,
+            clock=self.clock,
+            turns=turns,
+            personal=self.watch_store.personal,
+            about=self.about,
+            lags=self._lags,
+            history=LagHistory(self._lags, turns, self.clock),
+            inferred_cause=self.groups.inferred_cause,
+        )

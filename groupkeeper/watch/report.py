@@ -1,0 +1,61 @@
+"""What an observer could not read or keep: log lines, and the numbers of its metrics."""
+
+from collections.abc import Mapping, Sequence
+
+from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.seldom import Seldom
+from groupkeeper.watch.partition import GROUPS_MOST, SIZE_MOST, PartitionWatch
+from groupkeeper.watch.store import WatchStore
+from groupkeeper.watch.tail import TailStats
+from groupkeeper.watch.views import WatchedGroups
+
+_log = Logger("observer")
+
+
+class Report:
+    """Compares the counts of folds with those of the last look."""
+
+    def __init__(self, folds: Sequence[PartitionWatch]) -> None:
+        self._folds = folds
+        self._told = [(0, 0, 0, 0)] * len(folds)
+        self._seldom = Seldom()
+
+    def look(self, partition: int) -> None:
+        """Write the lines that are due about a partition."""
+        fold = self._folds[partition]
+        unknown = fold.reader.unknown.total()
+        before = self._told[partition]
+        now = fold.dropped, fold.reader.unreadable, unknown, fold.gaps
+        if now == before:
+            return
+        self._told[partition] = now
+        where = {"partition": partition}
+        if now[0] > before[0] and (times := self._seldom.due("dropped")):
+            most = {"groups": GROUPS_MOST, "members_and_partitions": SIZE_MOST}
+            _log.warning("limit reached", limit="observed groups", **where, **most, times=times)
+        if now[1] > before[1] and (times := self._seldom.due("unreadable")):
+            error = fold.reader.first_error
+            _log.warning("records cannot be read", **where, first=error, times=times)
+        if now[2] > before[2] and (times := self._seldom.due("unknown")):
+            types = sorted(fold.reader.unknown)
+            _log.warning("records of unknown types", **where, types=types, times=times)
+        if now[3] > before[3] and (times := self._seldom.due("gaps")):
+            why = "compaction removed records before they were read"
+            _log.warning("history is lost", why=why, **where, times=times)
+
+
+def numbers(
+    folds: Sequence[PartitionWatch], groups: WatchedGroups, tail: TailStats, store: WatchStore
+) -> Mapping[str, float]:
+    """Return the numbers of `exposition.OBSERVER` and `OBSERVER_COUNTERS` by name."""
+    return {
+        "observer_records_left": sum(max(0, each.left) for each in groups.partitions),
+        "observer_records_read": sum(each.reader.records for each in folds),
+        "observer_bytes_read": tail.bytes,
+        "observer_fetches": tail.fetches,
+        "observer_fetch_failures": tail.failures,
+        "observer_losses": tail.losses + sum(each.gaps for each in folds),
+        "observer_records_unreadable": sum(each.reader.unreadable for each in folds),
+        "observer_groups_dropped": sum(each.dropped for each in folds),
+        "observer_events_dropped": store.events_dropped,
+    }

@@ -1,0 +1,322 @@
+"""Reads all partitions of `__consumer_offsets` of a cluster, from their leaders, without an end.
+
+One Fetch at a time per broker, for all partitions that it leads. A response is passed on before the
+next Fetch to that broker, so memory is bounded by the size of one response per broker. Partitions
+whose leader does not answer are looked up again, after growing pauses.
+
+Source: Kafka's `AbstractFetch` and `FetchCollector` (retriable errors).
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from groupkeeper.backoff import Backoff
+from groupkeeper.client import CallFailed, Client
+from groupkeeper.client.partitions import EARLIEST, LATEST, describe_topics, list_offsets
+from groupkeeper.observe.logs import Logger
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    PartitionData,
+)
+
+WAIT_MS: Final = 500
+"""How long a broker waits for records before it answers a Fetch."""
+FETCH_BYTES: Final = 4 * 1024 * 1024
+"""Maximum size of a response; a larger batch is returned alone."""
+PARTITION_BYTES: Final = 1024 * 1024
+"""Maximum size of one partition's part of it."""
+LOOK_S: Final = 30.0
+"""Interval at which topic and leaders are looked up while nothing fails."""
+PAUSE_FIRST_S: Final = 0.1
+PAUSE_MOST_S: Final = 5.0
+"""First and longest pause before partitions that could not be read are looked up again."""
+TRUNCATED: Final = "the log ends before what was read: an unclean election lost records"
+DELETED: Final = "records were deleted before they were read"
+RECREATED: Final = "the topic was created anew"
+"""Why records are lost."""
+
+_log = Logger("observer")
+
+
+class TopicChanged(Exception):
+    """The topic has another number of partitions now; the message is one line."""
+
+
+class NoRight(Exception):
+    """The user may not read the topic; the message is one line."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            f"the cluster does not let this user read the topic {topic}: grant READ on the topic "
+            f"{topic}, and DESCRIBE on groups for `groupkeeper why` and `groupkeeper groups`"
+        )
+
+
+@dataclass(slots=True, frozen=True)
+class TopicSeen:
+    """The topic in the metadata of the cluster."""
+
+    topic_id: str
+    """In hex; zeros if the cluster does not tell."""
+    leaders: dict[int, int]
+    """Node id of the leader by partition, of those that have one."""
+    partitions: int
+
+
+class Sink(Protocol):
+    """Receives what is read."""
+
+    def position(self, partition: int) -> int:
+        """Return the offset to read next."""
+
+    async def take(self, partition: int, start: int, data: bytes, end: int) -> None:
+        """Take a response to a Fetch from `start`, with the end of the log. Moves `position`."""
+
+    async def lost(self, partition: int, offset: int, why: str, topic_id: str) -> None:
+        """Note that the log goes on at `offset`, which is not `position`."""
+
+
+@dataclass(slots=True)
+class TailStats:
+    """Counts since the start."""
+
+    fetches: int = 0
+    bytes: int = 0
+    failures: int = 0
+    """Requests that failed, and partitions with an error in a response."""
+    losses: int = 0
+
+
+async def look(client: Client, topic: str) -> TopicSeen:
+    """Look the topic up. Raises CallFailed and NoRight."""
+    [row] = await describe_topics(client, [topic])
+    if row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        raise NoRight(topic)
+    if row.error_code:
+        code = _code(row.error_code)
+        raise CallFailed("Metadata", None, code, f"topic {topic}")
+    leaders = {each.partition_index: each.leader_id for each in row.partitions}
+    known = {partition: node for partition, node in leaders.items() if node >= 0}
+    return TopicSeen(bytes(row.topic_id).hex(), known, len(leaders))
+
+
+class Tail:
+    """Reads one topic into a sink."""
+
+    def __init__(self, client: Client, topic: str, seen: TopicSeen, sink: Sink) -> None:
+        self.stats = TailStats()
+        self._client, self._topic, self._sink = client, topic, sink
+        self._seen = seen
+        self._homeless = dict.fromkeys(range(seen.partitions))
+        """Partitions whose leader has to be looked up."""
+        self._unread: set[int] = set()
+        """Partitions that failed, and were not read since."""
+        self._of_node: dict[int, dict[int, None]] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._failed = asyncio.Event()
+        self._backoff = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S)
+        self._is_told = False
+        """Whether a line about the present outage was written."""
+
+    async def run(self) -> None:
+        """Read until cancelled. Raises TopicChanged, and errors of the sink."""
+        try:
+            self._place(self._seen)
+            while True:
+                await self._wait()
+                try:
+                    await self._check(await look(self._client, self._topic))
+                except (CallFailed, NoRight) as failure:
+                    self._fail((), str(failure))
+        finally:
+            tasks = [*self._tasks.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _wait(self) -> None:
+        """Wait until something failed and a pause is over, or the topic is due for a look. Raises
+        the errors of tasks.
+        """
+        if not self._unread:
+            self._failed.clear()
+            waiter = asyncio.ensure_future(self._failed.wait())
+            waited = [waiter, *self._tasks.values()]
+            try:
+                await asyncio.wait(waited, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiter.cancel()
+        if self._unread:
+            await asyncio.sleep(self._backoff.failed())
+        for node, task in [*self._tasks.items()]:
+            if task.done():
+                del self._tasks[node]
+                task.result()
+
+    async def _check(self, seen: TopicSeen) -> None:
+        """Compare the topic with what was seen before, and place its partitions."""
+        before, self._seen = self._seen, seen
+        if seen.partitions != before.partitions:
+            raise TopicChanged(
+                f"the topic {self._topic} has {seen.partitions} partitions instead of "
+                f"{before.partitions}: its groups are in other partitions now; start anew with an "
+                "empty --data"
+            )
+        if seen.topic_id != before.topic_id:
+            await self.begin_anew(seen.topic_id)
+        for node, partitions in self._of_node.items():
+            for each in [*partitions]:
+                if seen.leaders.get(each) != node:
+                    del partitions[each]
+                    self._homeless[each] = None
+        self._place(seen)
+
+    async def begin_anew(self, topic_id: str) -> None:
+        """Read a topic that was created anew from its start. Raises CallFailed."""
+        places = [(self._topic, each) for each in range(self._seen.partitions)]
+        for (_, partition), start in (await list_offsets(self._client, places, EARLIEST)).items():
+            await self._lose(partition, start or 0, RECREATED, topic_id)
+
+    def _place(self, seen: TopicSeen) -> None:
+        for partition in [*self._homeless]:
+            node = seen.leaders.get(partition)
+            if node is not None:
+                del self._homeless[partition]
+                self._of_node.setdefault(node, {})[partition] = None
+        for node, partitions in self._of_node.items():
+            if partitions and node not in self._tasks:
+                self._tasks[node] = asyncio.create_task(self._read(node, partitions))
+        if self._homeless:
+            self._fail(self._homeless, f"no leader of partitions {_some(self._homeless)}")
+
+    # -- one broker ------------------------------------------------------------------------------
+
+    async def _read(self, node: int, partitions: dict[int, None]) -> None:
+        """Read some partitions from their leader until there are none left."""
+        while partitions:
+            asked = {each: self._sink.position(each) for each in partitions}
+            try:
+                rows = await self._fetch(node, asked)
+            except CallFailed as failure:
+                self._leave(partitions, [*partitions], str(failure))
+                return
+            for row in rows:
+                number = row.partition_index
+                if number in partitions:
+                    await self._take(partitions, number, asked[number], row)
+            # A full response may lack the last ones: they come first in the next.
+            for number in [row.partition_index for row in rows if row.records]:
+                if number in partitions:
+                    partitions[number] = partitions.pop(number)
+
+    async def _fetch(self, node: int, asked: dict[int, int]) -> Sequence[PartitionData]:
+        wanted = [
+            FetchPartition(
+                partition=number, fetch_offset=offset, partition_max_bytes=PARTITION_BYTES
+            )
+            for number, offset in asked.items()
+        ]
+        request = FetchRequest(
+            max_wait_ms=min(WAIT_MS, int(self._client.timeout_s * 1000 / 2)),
+            min_bytes=1,
+            max_bytes=FETCH_BYTES,
+            topics=[FetchTopic(topic=self._topic, partitions=wanted)],
+        )
+        answer = await self._client.call(request, node=node)
+        self.stats.fetches += 1
+        # Any: rows of a response.
+        rows: list[Any] = [each for topic in answer.responses for each in topic.partitions]
+        return rows
+
+    async def _take(
+        self, partitions: dict[int, None], number: int, start: int, row: PartitionData
+    ) -> None:
+        if row.error_code == ErrorCode.NONE:
+            data = bytes(row.records or b"")
+            self.stats.bytes += len(data)
+            await self._sink.take(number, start, data, row.high_watermark)
+            self._succeed(number)
+        elif row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            try:
+                await self._out_of_range(number)
+            except CallFailed as failure:
+                self._leave(partitions, [number], str(failure))
+        elif row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            self._leave(partitions, [number], str(NoRight(self._topic)))
+        else:
+            name = _code(row.error_code).name
+            self._leave(partitions, [number], f"Fetch of partition {number}: {name}")
+
+    async def _out_of_range(self, partition: int) -> None:
+        """Find where the log goes on. Raises CallFailed."""
+        await self._check_id()
+        place, position = (self._topic, partition), self._sink.position(partition)
+        start = (await list_offsets(self._client, [place], EARLIEST))[place]
+        end = (await list_offsets(self._client, [place], LATEST))[place]
+        if start is None or end is None:
+            raise CallFailed("ListOffsets", None, ErrorCode.LEADER_NOT_AVAILABLE, self._topic)
+        if position < start:
+            await self._lose(partition, start, DELETED, self._seen.topic_id)
+        elif position > end:
+            await self._lose(partition, end, TRUNCATED, self._seen.topic_id)
+
+    async def _check_id(self) -> None:
+        """Look whether the topic was created anew. Raises CallFailed."""
+        try:
+            seen = await look(self._client, self._topic)
+        except NoRight as missing:
+            raise CallFailed("Metadata", None, ErrorCode.TOPIC_AUTHORIZATION_FAILED) from missing
+        if seen.topic_id != self._seen.topic_id and seen.partitions == self._seen.partitions:
+            self._seen = seen
+            await self.begin_anew(seen.topic_id)
+
+    async def _lose(self, partition: int, offset: int, why: str, topic_id: str) -> None:
+        self.stats.losses += 1
+        position = self._sink.position(partition)
+        where = {"partition": partition, "from_offset": position, "to_offset": offset}
+        _log.warning("history is lost", why=why, **where)
+        await self._sink.lost(partition, offset, why, topic_id)
+
+    # -- failures --------------------------------------------------------------------------------
+
+    def _leave(self, partitions: dict[int, None], some: Sequence[int], why: str) -> None:
+        """Take partitions from a broker, to look their leaders up again."""
+        for each in some:
+            del partitions[each]
+            self._homeless[each] = None
+        self._fail(some, why)
+
+    def _fail(self, partitions: Iterable[int], why: str) -> None:
+        """Count a failure, and tell the first one of an outage."""
+        self.stats.failures += 1
+        self._unread.update(partitions)
+        self._failed.set()
+        if not self._is_told:
+            self._is_told = True
+            _log.warning("partitions cannot be read", why=why, retried="with growing pauses")
+
+    def _succeed(self, partition: int) -> None:
+        """Note that a partition was read. An outage is over when all have been."""
+        self._unread.discard(partition)
+        if not self._unread:
+            self._backoff.reset()
+            if self._is_told:
+                self._is_told = False
+                _log.info("all partitions are read again")
+
+
+def _some(partitions: Iterable[int]) -> str:
+    numbers = sorted(partitions)
+    return ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
+
+
+def _code(code: int) -> ErrorCode:
+    return ErrorCode(code) if code in _CODES else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+_CODES: Final = frozenset(ErrorCode)

@@ -1,0 +1,137 @@
+"""`groupkeeper observe` as a process beside a server: ready, serving, killed, stopped, refused."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from groupkeeper.cli import main
+from groupkeeper.cli.observe import left_to_read
+from tests.support.populated import PAIR
+from tests.support.process import PROGRAM, READY_S, ROOT, STOP_S
+
+Capture = pytest.CaptureFixture[str]
+READY = re.compile(r"groupkeeper observer ready http=(127\.0\.0\.1:\d+) cluster=(\S+) data=(.+)\n")
+
+
+class Observing:
+    """A process; `http` is the address of its port."""
+
+    def __init__(self, popen: "subprocess.Popen[str]", http: str) -> None:
+        self.popen, self.http = popen, http
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(f"http://{self.http}{path}", timeout=READY_S) as answer:
+            return json.load(answer)
+
+    def caught_up(self) -> None:
+        """Wait for `/readyz`."""
+        end = time.monotonic() + READY_S
+        while True:
+            try:
+                self.get("/readyz")
+                return
+            except OSError:
+                assert time.monotonic() < end, "it did not become ready"
+                time.sleep(0.1)
+
+
+@contextmanager
+def observing(bootstrap: str, data: Path) -> Iterator[Observing]:
+    words = ["--bootstrap-server", bootstrap, "--data", str(data), "--http", "127.0.0.1:0"]
+    with subprocess.Popen(
+        [*PROGRAM, "observe", *words],
+        stdout=subprocess.PIPE,
+        stderr=(data.parent / "observer.log").open("ab"),
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True,
+    ) as popen:
+        try:
+            assert popen.stdout is not None
+            line = popen.stdout.readline()
+            found = READY.fullmatch(line)
+            assert found is not None, line + (data.parent / "observer.log").read_text()
+            assert found[3] == str(data)
+            yield Observing(popen, found[1])
+        finally:
+            popen.kill()
+
+
+def test_a_cluster_is_observed(bootstrap: str, tmp_path: Path, capsys: Capture) -> None:
+    data = tmp_path / "observer"
+    with observing(bootstrap, data) as observer:
+        observer.caught_up()
+        names = {each["group"] for each in observer.get("/api/v1/groups")["groups"]}
+        assert PAIR in names
+        rounds = observer.get(f"/api/v1/groups/{PAIR}/rounds")["rounds"]
+        assert {each["source"] for each in rounds} == {"log"}
+        assert main(["status", "--http", observer.http]) == 0
+        assert f"observer, by {bootstrap}, of cluster" in capsys.readouterr().out
+        # The same directory, in use by a running process.
+        assert main(["observe", "--bootstrap-server", bootstrap, "--data", str(data)]) == 1
+        observer.popen.kill()
+        observer.popen.wait(STOP_S)
+    with observing(bootstrap, data) as observer:
+        observer.caught_up()
+        assert observer.get(f"/api/v1/groups/{PAIR}/rounds")["rounds"] == rounds
+        observer.popen.send_signal(signal.SIGTERM)
+        assert observer.popen.wait(STOP_S) == 0
+    assert "is in use by another observer: stop it, or choose" in capsys.readouterr().err
+
+
+def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path, capsys: Capture) -> None:
+    words = ["--bootstrap-server", "127.0.0.1:1", "--data", str(tmp_path / "data")]
+    assert main(["observe", *words, "--timeout", "2"]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("groupkeeper: no Kafka node answers at 127.0.0.1:1 (")
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--http", "9644"], "'9644' is not HOST:PORT"),
+        (["--bootstrap-server", "kafka"], "'kafka' is not host:port"),
+        (["--data", __file__], "is a file"),
+        (["--timeout", "0"], "0 is not 0.001 to 3600 seconds"),
+    ],
+)
+def test_wrong_options_are_usage_errors(words: list[str], line: str, capsys: Capture) -> None:
+    assert main(["observe", *words]) == 2
+    assert line in capsys.readouterr().err
+
+
+def test_another_directory_is_refused_in_one_line(
+    bootstrap: str, tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "notes.txt").touch()
+    assert main(["observe", "--bootstrap-server", bootstrap, "--data", str(tmp_path)]) == 1
+    assert "has other data than an observer's: choose an empty --data" in capsys.readouterr().err
+
+
+def test_a_terminal_shows_what_is_left_to_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with left_to_read() as show:
+        show(51_000)
+        show(0)
+    assert "51,000 records of __consumer_offsets are left to read" in capsys.readouterr().err
+
+
+def test_nothing_is_shown_without_a_terminal(capsys: Capture) -> None:
+    with left_to_read() as show:
+        show(51_000)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,275 @@
+"""An observer beside a server: what it infers, what it serves, and how it goes on after its end."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from groupkeeper.history.rounds import Folding, Round
+from groupkeeper.observe.exposition import OBSERVER, OBSERVER_COUNTERS
+from groupkeeper.protocol.group_events import Event
+from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.watch.views import WatchedPartition
+from tests.analytics.logs import batch, group
+from tests.support.requests import join_request
+from tests.support.served import Client, Lines, Served, settle
+from tests.watch.observed import Observed
+
+Codes = dict[tuple[str, int], str]
+
+
+@pytest.fixture
+def observed(served: Served) -> Observed:
+    return Observed(served)
+
+
+def codes(events: list[Event]) -> Codes:
+    """The cause of each completed round, by group and generation."""
+    folds, found = dict[str, Folding](), Codes()
+    for event in events:
+        if event.group is not None:
+            for each in folds.setdefault(event.group, Folding()).add(event):
+                if isinstance(each, Round) and each.outcome == "completed":
+                    found[each.group, each.generation] = str((each.cause or {}).get("code"))
+    return found
+
+
+def play(served: Served, group: str = "billing") -> tuple[Client, str]:
+    """Two members join one after the other, and the second leaves."""
+    ann, bea = served.client(), served.client()
+    first, _ = settle(ann, group)
+    bea_joins(served, ann, bea, group, first)
+    return ann, first
+
+
+def bea_joins(served: Served, ann: Client, bea: Client, group: str, first: str) -> None:
+    bea.send(3, join_request(group, ""))
+    served.advance(0.5)
+    joined = ann.join(group, first)
+    second = bea.take()
+    assert second.error_code == 0
+    plan = {joined.leader: b"plan"}
+    leader = ann if joined.leader == first else bea
+    leader.sync(joined.leader, joined.generation_id, group, **plan)
+    served.advance(1)
+    assert bea.leave(second.member_id, group_id=group) == 0
+    served.advance(0.5)
+    again = ann.join(group, first)
+    ann.sync(first, again.generation_id, group, **{first: b"plan"})
+
+
+def test_causes_are_those_that_the_server_stored(observed: Observed) -> None:
+    play(observed.served)
+    observed.caught_up()
+    inferred, told = codes(observed.inferred()), codes(observed.told())
+    assert inferred == told
+    assert [*told.values()] == ["member_joined", "member_joined", "member_left"]
+
+
+def test_nothing_but_reads_is_asked_of_the_cluster(observed: Observed) -> None:
+    play(observed.served)
+    observed.caught_up()
+    assert observed.cluster.asked == {"FetchRequest", "ListOffsetsRequest", "MetadataRequest"}
+
+
+def test_groups_are_served_as_a_server_serves_them(observed: Observed) -> None:
+    _, first = play(observed.served)
+    observed.caught_up()
+    [row] = observed.web.found("groups")["groups"]
+    assert (row["group"], row["state"], row["members"], row["generation"]) == (
+        *("billing", "Stable"),
+        *(1, 3),
+    )
+    assert row["round"] == 3
+    cause = row["last_cause"]
+    assert (cause["code"], cause["source"], cause["confidence"]) == ("member_left", "log", 0.97)
+    assert "left" in cause["text"]
+    group = observed.web.found("groups", "billing")
+    assert (group["leader"], group["writes_enabled"]) == (first, False)
+    [member] = observed.web.found("groups", "billing", "members")["members"]
+    assert (member["member_id"], member["last_heard_ms"]) == (first, None)
+
+
+def test_rounds_say_that_they_are_inferred_and_how_sure(observed: Observed) -> None:
+    play(observed.served)
+    observed.caught_up()
+    found = observed.web.found("groups", "billing", "rounds")["rounds"]
+    assert [each["cause"]["code"] for each in found] == [
+        *("member_joined", "member_joined", "member_left")
+    ]
+    assert {each["source"] for each in found} == {"log"}
+    assert [each["confidence"] for each in found] == [0.99, 0.99, 0.97]
+    why = observed.web.found("groups", "billing", "why")
+    assert [each["kind"] for each in why["entries"]] == ["round", "round", "round", "live"]
+    assert why["unknown"] == {}
+    assert observed.web.found("groups", "billing", "timeline")["entries"]
+
+
+def test_pages_of_rounds_follow_each_other(observed: Observed) -> None:
+    play(observed.served)
+    observed.caught_up()
+    last = observed.web.found("groups", "billing", "rounds", last=1)
+    assert [each["generation"] for each in last["rounds"]] == [3]
+    before = observed.web.found("groups", "billing", "rounds", last=1, before=last["next"])
+    assert [each["generation"] for each in before["rounds"]] == [2]
+
+
+def test_events_are_served_with_source_and_confidence(observed: Observed) -> None:
+    play(observed.served)
+    observed.caught_up()
+    events = observed.web.found("groups", "billing", "events")["events"]
+    assert {each["source"] for each in events} == {"log"}
+    assert all(0 < each["confidence"] < 1 for each in events)
+
+
+def test_a_stream_brings_events_as_their_records_appear(observed: Observed) -> None:
+    observed.caught_up()
+    answer = observed.web.answer("follow", "group=billing")
+    pieces = aiter(answer.body)  # type: ignore[arg-type]
+    assert b"events follow" in observed.run(anext(pieces))
+    settle(observed.served.client(), "billing")
+    assert b'"group_created"' in observed.run(anext(pieces))
+    observed.run(answer.body.aclose())  # type: ignore[union-attr]
+
+
+def test_changes_are_refused(observed: Observed) -> None:
+    play(observed.served)
+    observed.caught_up()
+    for path, body in {
+        ("members", "remove"): {"members": [{"member_id": "m"}]},
+        ("offsets", "reset"): {"offsets": [{"topic": "orders", "partition": 0, "offset": 1}]},
+        ("offsets", "delete"): {"offsets": [{"topic": "orders", "partition": 0}]},
+        ("delete",): {},
+    }.items():
+        status, answer = observed.web.post("groups", "billing", *path, **body)
+        assert status == 403
+        assert "this is an observer, which is read-only" in answer["error"]
+
+
+def test_the_lag_is_not_offered(observed: Observed) -> None:
+    play(observed.served)
+    observed.caught_up()
+    status, body = observed.web.get("groups", "billing", "lag")
+    assert status == 404, body
+
+
+def test_an_unknown_group_is_not_found(observed: Observed) -> None:
+    observed.caught_up()
+    assert observed.web.error("groups", "nobody")[0] == 404
+    assert observed.web.error("groups", "nobody", "why")[0] == 404
+
+
+def test_a_deleted_group_is_gone_and_its_history_stays(observed: Observed) -> None:
+    ann, first = play(observed.served)
+    ann.leave(first, group_id="billing")
+    ann.call(2, DeleteGroupsRequest(groups_names=["billing"]))
+    observed.caught_up()
+    assert observed.web.found("groups")["groups"] == []
+    entries = observed.web.found("groups", "billing", "why")["entries"]
+    assert entries[-1]["type"] == "group_deleted"
+
+
+# -- ready ---------------------------------------------------------------------------------------
+
+
+def test_it_is_ready_when_it_has_caught_up(served: Served) -> None:
+    play(served)
+    observed = Observed(served)
+    assert {each.state for each in observed.server.groups.snapshots()} == {"loading"}
+    status, line = observed.web.error("groups", "billing")
+    assert (status, "is loading" in line) == (503, True)
+    observed.caught_up()
+    assert {each.state for each in observed.server.groups.snapshots()} == {"active"}
+    assert observed.web.found("groups", "billing")["state"] == "Stable"
+
+
+def test_a_partition_says_how_much_is_left_to_read(observed: Observed) -> None:
+    partition = WatchedPartition(0, observed.server.clock)
+    partition.left = 7
+    assert partition.snapshot().reason == "7 records are left to read"
+
+
+def test_metrics_count_rebalances_after_the_history(observed: Observed) -> None:
+    observed.caught_up()
+    play(observed.served)
+    observed.caught_up()
+    counts = observed.server.metrics.counts
+    assert counts["rebalances", "member_joined"] == 2
+    assert counts["rebalances", "member_left"] == 1
+    again = Observed(observed.served)
+    again.caught_up()
+    assert again.server.metrics.counts["rebalances", "member_joined"] == 0
+
+
+def test_metrics_say_what_was_read_and_what_was_not(observed: Observed) -> None:
+    play(observed.served)
+    observed.caught_up()
+    text = observed.metrics()
+    assert re.search(r"^groupkeeper_observer_records_read_total [1-9]", text, re.MULTILINE)
+    assert "groupkeeper_observer_records_left 0.0" in text
+    assert 'kafka_consumergroup_members{consumergroup="billing"} 1' in text
+    assert "kafka_brokers 1\n" in text
+    page = (Path(__file__).parents[2] / "docs" / "observe.md").read_text(encoding="utf-8")
+    for name in (*OBSERVER, *(f"{each}_total" for each in OBSERVER_COUNTERS)):
+        assert f"`groupkeeper_{name}`" in page
+
+
+def test_what_cannot_be_read_is_told_once(observed: Observed, lines: Lines) -> None:
+    data = bytearray(batch([group("g", 1, "ann")], base=0))
+    data[-1] ^= 1
+    observed.caught_up()
+    for _ in range(2):
+        start = observed.server.position(3)
+        observed.run(observed.server.take(3, start, bytes(data), 9))
+    told = [line for line in lines() if line["event"] == "records cannot be read"]
+    assert [line["partition"] for line in told] == [3]
+    assert "wrong checksum" in told[0]["first"]
+
+
+# -- its end -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_the_next_process_goes_on_where_the_last_one_ended(observed: Observed, end: str) -> None:
+    ann, first = play(observed.served)
+    observed.caught_up()
+    before = observed.inferred()
+    getattr(observed, end)()
+    bea_joins(observed.served, ann, observed.served.client(), "billing", first)
+    observed.start()
+    observed.caught_up()
+    events = observed.inferred()
+    assert events[: len(before)] == before
+    assert codes(events) == codes(observed.told())
+    assert [each.seq for each in events] == [*range(len(events))]
+    assert observed.web.found("groups", "billing")["round"] == 5
+
+
+def test_it_survives_a_restart_of_the_broker(observed: Observed) -> None:
+    ann, first = play(observed.served)
+    observed.caught_up()
+    observed.cluster.is_down = True
+    observed.served.advance(20)
+    observed.cluster.is_down = False
+    bea_joins(observed.served, ann, observed.served.client(), "billing", first)
+    observed.caught_up()
+    assert codes(observed.inferred()) == codes(observed.told())
+
+
+def test_a_stop_stores_the_state(observed: Observed) -> None:
+    play(observed.served)
+    observed.caught_up()
+    positions = [each.position for each in observed.server.folds]
+    observed.stop()
+    observed.start()
+    assert [each.position for each in observed.server.folds] == positions
+
+
+def test_the_state_is_stored_from_time_to_time(observed: Observed) -> None:
+    play(observed.served)
+    observed.served.advance(40)
+    observed.caught_up()
+    positions = [each.position for each in observed.server.folds]
+    observed.kill()
+    observed.start()
+    assert [each.position for each in observed.server.folds] == positions

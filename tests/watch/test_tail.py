@@ -1,0 +1,295 @@
+"""The reader of all partitions: leaders that move, brokers that fail, records that are lost."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import pytest
+
+from groupkeeper.client import CallFailed, Client
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.record_batch import CorruptBatch, encode_batch, iter_batches
+from groupkeeper.watch import tail as tail_module
+from groupkeeper.watch.observer import wait_for_topic
+from groupkeeper.watch.tail import (
+    DELETED,
+    PAUSE_MOST_S,
+    RECREATED,
+    TRUNCATED,
+    NoRight,
+    Tail,
+    TopicChanged,
+    look,
+)
+from tests.conftest import Lines
+from tests.support.virtual_loop import VirtualLoop
+from tests.watch.cluster import TOPIC, FakeCluster
+
+Play = Callable[[FakeCluster, "Notes", Tail], Awaitable[None]]
+
+
+def one(offset: int) -> bytes:
+    """A batch of one record."""
+    return encode_batch(offset, 0, 1_000, [(b"key", b"%d" % offset)])
+
+
+class Notes:
+    """A sink that notes what it gets."""
+
+    def __init__(self, partitions: int) -> None:
+        self.positions = dict.fromkeys(range(partitions), 0)
+        self.read: dict[int, list[int]] = {number: [] for number in range(partitions)}
+        self.losses: list[tuple[int, int, str]] = []
+
+    def position(self, partition: int) -> int:
+        return self.positions[partition]
+
+    async def take(self, partition: int, start: int, data: bytes, end: int) -> None:
+        assert start == self.positions[partition]
+        with contextlib.suppress(CorruptBatch):  # the last one may be cut off
+            for each in iter_batches(data):
+                if each.base_offset >= start:
+                    self.read[partition].append(each.base_offset)
+                    self.positions[partition] = each.next_offset
+
+    async def lost(self, partition: int, offset: int, why: str, topic_id: str) -> None:
+        self.losses.append((partition, offset, why))
+        self.positions[partition] = offset
+
+
+def played(play: Play, partitions: int = 1, *, ends_with: type[Exception] | None = None) -> Notes:
+    """Run a tail while `play` runs; then what the sink got."""
+    loop = VirtualLoop()
+
+    async def run() -> Notes:
+        cluster, notes = FakeCluster(partitions), Notes(partitions)
+        client = cast("Client", cluster)
+        seen = await look(client, TOPIC)
+        tail = Tail(client, TOPIC, seen, notes)
+        running = asyncio.create_task(tail.run())
+        await play(cluster, notes, tail)
+        if ends_with is not None:
+            with pytest.raises(ends_with):
+                await running
+        assert not running.done() or ends_with
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return notes
+
+    return loop.run_until_complete(run())
+
+
+async def virtual(seconds: float) -> None:
+    """Let virtual time pass."""
+    await asyncio.sleep(seconds)
+
+
+async def until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
+    """Wait, in virtual time, for a condition."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110  # conditions of several parts
+            await asyncio.sleep(0.01)
+
+
+def test_all_partitions_are_read_from_their_leaders_one_fetch_at_a_time() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        for number in range(5):
+            cluster.append(number, one(0), one(1))
+        await until(lambda: all(len(each) == 2 for each in notes.read.values()))
+        cluster.append(3, one(2))
+        await until(lambda: notes.read[3] == [0, 1, 2])
+        assert cluster.most_at_once == 1
+        assert {node for _, api, node in cluster.calls if api == "FetchRequest"} == {0, 1}
+
+    played(play, 5)
+
+
+def test_without_records_a_broker_is_asked_twice_a_second() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        await virtual(10)
+        assert 15 <= cluster.fetches(0) <= 22
+
+    played(play)
+
+
+def test_partitions_follow_their_leader() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        cluster.append(0, one(0))
+        await until(lambda: notes.read[0] == [0])
+        cluster.leaders[0] = 1
+        cluster.append(0, one(1))
+        await until(lambda: notes.read[0] == [0, 1])
+        assert cluster.fetches(1)
+
+    played(play)
+
+
+def test_a_broker_that_is_down_is_asked_ever_more_rarely_and_told_once(lines: Lines) -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        await until(lambda: cluster.fetches(0) > 1)
+        cluster.down = {0}
+        await virtual(60)
+        asked = cluster.fetches(0)
+        await virtual(60)
+        assert cluster.fetches(0) - asked <= 60 / PAUSE_MOST_S + 1
+        assert tail.stats.failures > 5
+        cluster.append(0, one(0))
+        cluster.append(1, one(0))
+        await until(lambda: notes.read[1] == [0])
+        assert notes.read[0] == []
+        cluster.down = set()
+        await until(lambda: notes.read[0] == [0])
+
+    played(play, 2)
+    told = [line["event"] for line in lines() if line["logger"] == "observer"]
+    assert told == ["partitions cannot be read", "all partitions are read again"]
+
+
+def test_a_partition_without_leader_does_not_stop_the_others() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        cluster.leaders[0] = -1
+        cluster.errors[0] = [ErrorCode.LEADER_NOT_AVAILABLE]
+        cluster.append(0, one(0))
+        cluster.append(2, one(0))
+        await until(lambda: notes.read[2] == [0])
+        await virtual(20)
+        assert notes.read[0] == []
+        cluster.leaders[0] = 1
+        await until(lambda: notes.read[0] == [0])
+
+    played(play, 3)
+
+
+def test_records_that_were_deleted_are_told_and_reading_goes_on_behind_them(lines: Lines) -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        cluster.append(0, one(0))
+        await until(lambda: notes.read[0] == [0])
+        cluster.starts[0] = 7
+        cluster.logs[0] = []
+        cluster.append(0, one(7))
+        await until(lambda: notes.read[0] == [0, 7])
+        assert tail.stats.losses == 1
+
+    assert played(play).losses == [(0, 7, DELETED)]
+    [line] = [line for line in lines() if line["event"] == "history is lost"]
+    assert (line["partition"], line["from_offset"], line["to_offset"]) == (0, 1, 7)
+    assert line["why"] == DELETED
+
+
+def test_a_log_that_ends_before_the_position_was_truncated() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        cluster.append(0, one(0), one(1), one(2))
+        await until(lambda: len(notes.read[0]) == 3)
+        cluster.logs[0] = [one(0)]
+        await until(lambda: notes.losses)
+        cluster.append(0, one(1))
+        await until(lambda: notes.read[0] == [0, 1, 2, 1])
+
+    assert played(play).losses == [(0, 1, TRUNCATED)]
+
+
+def test_a_topic_that_was_created_anew_is_read_from_its_start() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        cluster.append(0, one(0), one(1))
+        cluster.append(1, one(0))
+        await until(lambda: len(notes.read[0]) == 2)
+        await until(lambda: notes.read[1])
+        cluster.topic_error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        await virtual(5)
+        cluster.topic_error = ErrorCode.NONE
+        cluster.topic_id = bytes(15) + b"\2"
+        cluster.logs = {0: [one(0)], 1: [one(0), one(1)]}
+        await until(lambda: notes.read == {0: [0, 1, 0], 1: [0, 0, 1]})
+
+    assert played(play, 2).losses == [(0, 0, RECREATED), (1, 0, RECREATED)]
+
+
+def test_another_number_of_partitions_ends_the_tail() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        cluster.leaders |= {1: 1}
+        cluster.errors[0] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+    played(play, ends_with=TopicChanged)
+
+
+def test_a_right_that_is_missing_names_the_right() -> None:
+    async def run() -> None:
+        cluster = FakeCluster()
+        cluster.topic_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        with pytest.raises(NoRight, match="grant READ on the topic __consumer_offsets, and DESC"):
+            await look(cast("Client", cluster), TOPIC)
+
+    VirtualLoop().run_until_complete(run())
+
+
+def test_a_right_that_is_taken_away_is_told_and_waited_for(lines: Lines) -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        cluster.topic_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        await virtual(20)
+        cluster.topic_error = ErrorCode.NONE
+        cluster.append(0, one(0))
+        await until(lambda: notes.read[0] == [0])
+
+    played(play)
+    [first, _] = [line for line in lines() if line["logger"] == "observer"]
+    assert "grant READ on the topic __consumer_offsets" in first["why"]
+
+
+def test_an_error_of_the_sink_ends_the_tail() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        async def fail(*_: object) -> None:
+            raise OSError("the disk is full")
+
+        notes.take = fail  # type: ignore[method-assign]
+        cluster.append(0, one(0))
+
+    played(play, ends_with=OSError)
+
+
+def test_large_responses_are_bounded_and_no_partition_waits_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tail_module, "PARTITION_BYTES", 200)
+
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        for number in (0, 2):
+            cluster.append(number, *map(one, range(50)))
+        await until(lambda: all(len(notes.read[number]) == 50 for number in (0, 2)))
+
+    played(play, 3)
+
+
+def test_a_failure_of_metadata_is_retried() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        cluster.down = {0, 1}
+        await virtual(30)
+        cluster.down = set()
+        cluster.append(0, one(0))
+        await until(lambda: notes.read[0] == [0])
+
+    played(play)
+
+
+def test_a_topic_that_is_not_there_yet_is_waited_for(lines: Lines) -> None:
+    async def run() -> None:
+        cluster = FakeCluster()
+        cluster.topic_error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        waiting = asyncio.create_task(wait_for_topic(cast("Client", cluster), TOPIC))
+        await virtual(60)
+        assert 60 / PAUSE_MOST_S <= len(cluster.calls) < 30
+        cluster.topic_error = ErrorCode.NONE
+        assert (await waiting).partitions == 1
+
+    VirtualLoop().run_until_complete(run())
+    assert [line["event"] for line in lines()] == ["the cluster has no topic __consumer_offsets"]
+
+
+def test_a_topic_that_is_not_there_is_an_error_of_the_first_look() -> None:
+    async def run() -> None:
+        cluster = FakeCluster()
+        cluster.topic_error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        with pytest.raises(CallFailed):
+            await look(cast("Client", cluster), TOPIC)
+
+    VirtualLoop().run_until_complete(run())
