@@ -337,15 +337,21 @@ class Life:
             process.wakes_ms = process.busy_ms = 0
         if not self.living:
             self.start()
-        if self.was_off and self.has_static:
-            # A static member that was back between two rounds left partitions over, as in Kafka.
-            self.rebalance()
+        self.assign_what_is_left()
         wanted = set(places_of({t for each in self.living for t in each.kind.topics}))
         self.until(lambda: self._is_settled(wanted, seats=True), SETTLED_MS)
         if self.policy.grace_ms:
             wait = self.oracle.grace_ms
             self.until(lambda: self._is_settled(wanted, seats=False), wait, must=False)
         self.until(lambda: self._is_settled(wanted, seats=False), SETTLED_MS)
+
+    def assign_what_is_left(self) -> None:
+        """Without a policy, a static member that was back between two rounds leaves partitions to
+        nobody until the next rebalance, as in Kafka.
+        """
+        if self.was_off and self.has_static:
+            self.until(lambda: all(each.joined for each in self.living), SETTLED_MS, must=False)
+            self.rebalance()
 
     def until(self, holds: Callable[[], bool], ms: int, *, must: bool = True) -> None:
         """Let time go by until this holds."""

@@ -259,8 +259,12 @@ class Oracle:
             raise Broken(f"the records of seats that are gone are kept: {more}")
 
     def _has_missed_one(self, group: Group, process: Process) -> bool:
-        """Whether what it holds is that of a generation before the last one."""
-        return False
+        """A static cooperative member that was late for a generation says once more what it held,
+        until its next assignment, as with Kafka; it does not commit meanwhile.
+        """
+        kind = process.kind
+        may_be_late = kind.instance_id is not None and not kind.eager
+        return may_be_late and process.since < group.generation - 1
 
     def _kept(self, group: Group | None) -> set[str]:
         """Seats with a record, of members without one."""

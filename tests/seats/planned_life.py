@@ -147,8 +147,7 @@ class PlannedLife(Life):
         alike = len({each.kind.topics for each in self.living}) < 2
         if not (policy.watch or (policy.remote_assignor and alike)):
             self._leader_notices()
-        if self.was_off and self.has_static:
-            self.rebalance()  # as in `Life`
+        self.assign_what_is_left()
         waits = 3 * policy.window_ms + policy.min_interval_ms + policy.expected_wait_ms
         seats = max(policy.grace_ms, policy.min_interval_ms, policy.expected_wait_ms, 10_000)
         steps = STEPS_MS if policy.remote_assignor else 0

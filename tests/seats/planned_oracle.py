@@ -127,12 +127,6 @@ class PlannedOracle(Oracle):
 
     # -- looking at the coordinator ----------------------------------------------------------------
 
-    def _has_missed_one(self, group: Group, process: Process) -> bool:
-        """A static cooperative member that was away for a generation says once more what it held,
-        until its next assignment, as with Kafka; it does not commit meanwhile.
-        """
-        return process.since < group.generation - 1
-
     def _kept(self, group: Group | None) -> set[str]:
         """Not those of newcomers that are in no record, and not those that go with the next one."""
         known = set() if group is None else {*group.seats, *group.freed_seats}
