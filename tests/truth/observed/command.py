@@ -44,6 +44,7 @@ from tests.truth.observed.plays import (
 )
 from tests.truth.observed.situations import Situation
 from tests.truth.observed.stage import Site
+from tests.truth.observed.timeline import timeline
 from tests.truth.play import KAFKA_PYTHON
 
 _SHORT: Final = {"right": "·", "unknown": "?", "wrong": "X", "not played": "-"}
@@ -70,6 +71,7 @@ def parser() -> argparse.ArgumentParser:
     add("--list", action="store_true", help="show the situations, and play nothing")
     add("--show", action="store_true", help="show the outcomes of --resume, and play nothing")
     add("--again", action="store_true", help="--show what today's code infers from the records")
+    add("--timeline", action="store_true", help="--show all that is known of each chosen play")
     return made
 
 
@@ -89,13 +91,17 @@ def main(arguments: Sequence[str]) -> int:
     outcomes = {each.key: each for each in earlier if each.key[:2] in known}
     if options.again:
         outcomes = {key: inferred_again(each) for key, each in outcomes.items()}
-    elif not options.show:
+    elif not (options.show or options.timeline):
         jobs = to_play(chosen, options.plays, outcomes.values())
         outcomes |= {each.key: each for each in _play(jobs, options)}
     judged = [
         (each, known[each.key[:2]], verdicts(each, known[each.key[:2]]))
         for each in outcomes.values()
     ]
+    if options.timeline:
+        for outcome, _, _ in judged:
+            about = f"{outcome.situation}, {outcome.client}, play {outcome.number}"
+            print("\n".join(["", about, *timeline(outcome)]))
     print(markdown(judged))
     is_wrong = any(one.verdict == WRONG for _, _, found in judged for one in found.values())
     return 1 if is_wrong or not judged else 0

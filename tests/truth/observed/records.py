@@ -3,7 +3,7 @@ be judged anew with today's code, and a record of each play is a test for whoeve
 """
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +61,3 @@ def inferred(lines: Iterable[Line], group: str) -> list[dict[str, Any]]:
     told = events.take(items, ALL)
     entries = [entry for each in told for entry in folding.add(each.stored())]
     return [entry_json(each) for each in (*entries, *folding.rest())]
-
-
-def commits_of(lines: Sequence[Line]) -> dict[tuple[str, int], list[tuple[int, int]]]:
-    """When each partition was committed: offset in the log, and time in Unix milliseconds."""
-    found: dict[tuple[str, int], list[tuple[int, int]]] = {}
-    for item in map(item_of, lines):
-        if isinstance(item, CommitRun):
-            place = found.setdefault((item.topic, item.partition), [])
-            place.append((item.first_offset, item.first_ms))
-    return found
