@@ -181,7 +181,7 @@ def explain(
     members = {} if before is None else before.members
     gone = {each.member for each in changes.gone}
     stayed = [each for key, each in members.items() if key not in gone]
-    start = _start(stayed, now, setting)
+    start = _start(stayed, now, setting, aborted)
     came = {each.identity for each in changes.joined}
     begun = bool(came or changes.replaced or changes.resubscribed or aborted or len(gone) > 1)
     found = InferredCause(UNKNOWN)
@@ -234,7 +234,7 @@ def _who(
     keeps = keeps_partitions(now.protocol, now.is_told)
     if setting.withheld and keeps is not False and changes.rejoined and (not who or setting.soon):
         who[REJOINED] = changes.rejoined
-    elif not who and leader and not setting.converted:
+    elif not who and leader and not setting.converted and not changes.replaced:
         # Only a leader rejoins unprompted; changed bytes merely list newly owned partitions.
         who[LEADER] = leader
     return who
@@ -242,12 +242,14 @@ def _who(
 
 def _returned(old: RecordedMember, setting: CauseEvidence, changed: bool) -> Sequence[str]:
     """Return the codes for a static member with a new id. If the old session had not expired yet,
-    the new member replaced it while the group was rebalancing for another cause.
+    the new member replaced it while the group was rebalancing for another cause. None if that is
+    not known: a member that commits nothing may send heartbeats.
     """
     if changed:
         return (RETURNED_CHANGED,)
-    is_silent = setting.is_silent(old)
-    return (EXPIRED, STATIC_JOINED) if is_silent else (RETURNED_UNREADY,)
+    if not setting.is_silent(old):
+        return (RETURNED_UNREADY,)
+    return () if setting.of(old).longest_ms is None else (EXPIRED, STATIC_JOINED)
 
 
 def _first(
@@ -286,13 +288,16 @@ def _restarts(changes: Changes) -> bool:
 # -- departures ----------------------------------------------------------------------------------
 
 
-def _start(stayed: Sequence[RecordedMember], now: Generation, setting: CauseEvidence) -> Start:
+def _start(
+    stayed: Sequence[RecordedMember], now: Generation, setting: CauseEvidence, aborted: int
+) -> Start:
     """Return when the join phase can have begun. Members with an eager assignor stop committing
     when they rejoin, others at its end; among the eager, the first to stop bounds the start from
-    below.
+    below. If nobody stayed, it is at its end, unless rounds without assignments were before it:
+    who is gone may have gone in one of these.
     """
     if not stayed:
-        return Start(setting.end_ms, setting.end_ms)
+        return Start(setting.began_ms if aborted else setting.end_ms, setting.end_ms)
     seen = [(each, *setting.of(each)) for each in stayed]
     learned = [last_ms - _heartbeat_ms(each) for each, last_ms, _ in seen if last_ms is not None]
     latest_ms = setting.end_ms
@@ -317,7 +322,7 @@ def _departure(
     last_ms, end_ms = setting.of(member).last_ms, setting.end_ms
     seen_ms = setting.seen_ms(member)
     if setting.is_silent(member):
-        return _silent(member, setting, start, came_back)
+        return _silent(member, setting, start, came_back, begun)
     if member.instance is not None:  # static members do not leave when closed
         return Departure(REMOVED, end_ms)
     late_ms = end_ms - member.rebalance_ms
@@ -328,9 +333,11 @@ def _departure(
 
 
 def _silent(
-    member: RecordedMember, setting: CauseEvidence, start: Start, came_back: bool
+    member: RecordedMember, setting: CauseEvidence, start: Start, came_back: bool, begun: bool
 ) -> Departure:
-    """Return why a member is gone that was silent for its session timeout."""
+    """Return why a member is gone that was silent for its session timeout. A member that polled
+    too late left no earlier than `max.poll.interval.ms` after its last commit.
+    """
     last_ms, longest_ms = setting.of(member)
     seen_ms, end_ms = setting.seen_ms(member), setting.end_ms
     session_ms, poll_ms = member.session_ms, member.rebalance_ms
@@ -343,11 +350,15 @@ def _silent(
     next_ms = seen_ms + longest_ms + SLACK_MS
     can_have_left = max(start.earliest_ms, seen_ms) <= next_ms
     can_have_expired = setting.reloaded or start.earliest_ms <= next_ms + session_ms
-    if can_have_expired and (not can_have_left or came_back):
+    latest_ms = end_ms if begun else start.latest_ms
+    can_be_late = seen_ms + poll_ms <= latest_ms and start.earliest_ms <= next_ms + poll_ms
+    # A client that commits less often than it has to poll shows nothing of its polls.
+    is_doubtful = can_be_late and longest_ms < poll_ms
+    if can_have_expired and not is_doubtful and (not can_have_left or came_back):
         return expired
     if can_have_left and not can_have_expired:
         return Departure(LEFT, last_ms)
-    if not can_have_left and seen_ms + poll_ms <= end_ms and start.earliest_ms <= next_ms + poll_ms:
+    if can_be_late and not can_have_left and not can_have_expired:
         return Departure(LEFT, end_ms, MAX_POLL)
     return Departure(UNKNOWN, end_ms)
 

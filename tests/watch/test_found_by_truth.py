@@ -1,0 +1,78 @@
+"""Transcripts of records from plays beside Apache Kafka of which a false cause was told."""
+
+from groupkeeper.history.rounds import Round
+from groupkeeper.protocol.records.consumer_offsets import MemberMetadata
+from tests.support.written_log import WrittenLog, member, rounds_of, told_of
+
+
+def polled(each: MemberMetadata, poll_s: int) -> MemberMetadata:
+    """The member with this max.poll.interval.ms."""
+    each.rebalance_timeout = poll_s * 1000
+    return each
+
+
+def of_removed(made: Round) -> dict[str, tuple[str, str | None]]:
+    """Client id -> code and probable reason of those who are gone."""
+    return {
+        each["who"]["client_id"]: (each["cause"]["code"], each["cause"].get("likely"))
+        for each in made.removed
+    }
+
+
+def test_a_late_poll_and_an_expired_session_that_both_fit_are_not_told_apart() -> None:
+    """Session of 10 s, polls within 12 s: the client did not poll, and left after 12 s."""
+    alpha, beta = polled(member("alpha", 0), 12), polled(member("beta", 1), 12)
+    made = WrittenLog()
+    made.group(0, 1, alpha, beta)
+    for at in range(1, 18):
+        made.commits(0, at, at)
+        if at <= 4:
+            made.commits(1, at, at)
+    made.group(17.2, 2, polled(member("alpha", 0, 1), 12))
+    last = rounds_of(told_of(made.data))[-1]
+    assert last.cause is not None
+    assert last.cause["code"] == "unknown"
+    assert of_removed(last) == {"beta": ("unknown", None)}
+
+
+def test_an_expired_session_long_before_polls_are_late_is_told() -> None:
+    """The same with polls within 60 s, as by default far above the session."""
+    made = WrittenLog()
+    made.group(0, 1, member("alpha", 0), member("beta", 1))
+    for at in range(1, 18):
+        made.commits(0, at, at)
+        if at <= 4:
+            made.commits(1, at, at)
+    made.group(17.2, 2, member("alpha", 0, 1))
+    last = rounds_of(told_of(made.data))[-1]
+    assert of_removed(last) == {"beta": ("session_expired", None)}
+
+
+def test_who_may_have_gone_in_a_round_without_a_record_did_not_poll_too_late() -> None:
+    """Both were killed, one after the other: of the first removal there is no record."""
+    alpha = polled(member("alpha", 0, session_s=6), 12)
+    beta = polled(member("beta", 1, session_s=6), 12)
+    made = WrittenLog()
+    made.group(0, 1, alpha, beta)
+    for at in range(1, 13, 3):
+        if at <= 7:
+            made.commits(0, at, at)
+        made.commits(1, at, at)
+    made.commits(1, 13, 13)
+    made.group(19.2, 3)
+    last = rounds_of(told_of(made.data))[-1]
+    assert of_removed(last)["alpha"] != ("member_left", "max_poll_exceeded")
+
+
+def test_a_static_member_of_a_quiet_group_that_is_back_in_a_round_did_not_expire() -> None:
+    """gamma joined, and beta was restarted meanwhile; nobody commits anything."""
+    alpha, beta = member("alpha", 0, instance="alpha"), member("beta", 1, instance="beta")
+    made = WrittenLog()
+    made.group(0, 1, alpha, beta)
+    again = member("beta2", 1, instance="beta")
+    made.group(24, 2, alpha, again, member("gamma", 2, instance="gamma"))
+    last = rounds_of(told_of(made.data))[-1]
+    assert last.cause is not None
+    assert last.cause["code"] in {"static_member_joined", "unknown"}
+    assert of_removed(last) == {}
+    assert [each["who"]["instance"] for each in last.added] == ["gamma"]
