@@ -106,7 +106,8 @@ class CauseEvidence(NamedTuple):
     """Evidence for a cause. `end_ms`: end of the join phase; `evidence`: commits by member id;
     `reloaded`: another coordinator has loaded the group since, which restarts sessions; `withheld`:
     the earlier record, of `began_ms`, revoked partitions and assigned them to none; `converted`: it
-    converted the group, after which Kafka triggers a rebalance.
+    converted the group, after which Kafka triggers a rebalance; `grown`: a topic has new
+    partitions, for which leaders rejoin.
     """
 
     end_ms: int
@@ -115,6 +116,7 @@ class CauseEvidence(NamedTuple):
     withheld: bool
     converted: bool
     began_ms: int
+    grown: bool = False
 
     @property
     def soon(self) -> bool:
@@ -132,6 +134,18 @@ class CauseEvidence(NamedTuple):
     def is_silent(self, member: RecordedMember) -> bool:
         """Whether the log shows nothing of the member for the time of its session."""
         return self.end_ms - self.seen_ms(member) >= member.session_ms - ROUNDED_MS
+
+    def has_stopped(self, member: RecordedMember) -> bool:
+        """Whether a silent member committed regularly before, and more often than since. Other
+        members may send heartbeats and have nothing to commit.
+        """
+        longest_ms = self.of(member).longest_ms
+        is_late = longest_ms is not None and self.end_ms > self.next_ms(member, longest_ms)
+        return is_late and self.is_silent(member)
+
+    def next_ms(self, member: RecordedMember, longest_ms: int) -> int:
+        """Return until when a live member would have committed again."""
+        return self.seen_ms(member) + longest_ms + SLACK_MS
 
 
 class Start(NamedTuple):
@@ -235,8 +249,10 @@ def _who(
     if setting.withheld and keeps is not False and changes.rejoined and (not who or setting.soon):
         who[REJOINED] = changes.rejoined
     elif not who and leader and not setting.converted and not changes.replaced:
-        # Only a leader rejoins unprompted; changed bytes merely list newly owned partitions.
-        who[LEADER] = leader
+        # A follower that rejoins unprompted triggers a rebalance only with other bytes. All have
+        # other bytes in each round where these list owned partitions: then it may have been anyone.
+        if setting.grown or all(each.member == now.leader for each in changes.rejoined):
+            who[LEADER] = leader
     return who
 
 
@@ -249,7 +265,7 @@ def _returned(old: RecordedMember, setting: CauseEvidence, changed: bool) -> Seq
         return (RETURNED_CHANGED,)
     if not setting.is_silent(old):
         return (RETURNED_UNREADY,)
-    return () if setting.of(old).longest_ms is None else (EXPIRED, STATIC_JOINED)
+    return (EXPIRED, STATIC_JOINED) if setting.has_stopped(old) else ()
 
 
 def _first(
@@ -263,6 +279,8 @@ def _first(
     if setting.converted:
         return UNKNOWN
     firsts = {code for code in who if code != RETURNED_UNREADY}
+    if setting.grown and EXPIRED in firsts:
+        return UNKNOWN  # the leader may have rejoined first, before the session ended
     if len(firsts) == 1:
         [code] = firsts
         return code if len(who[code]) > aborted else UNKNOWN
@@ -341,13 +359,14 @@ def _silent(
     last_ms, longest_ms = setting.of(member)
     seen_ms, end_ms = setting.seen_ms(member), setting.end_ms
     session_ms, poll_ms = member.session_ms, member.rebalance_ms
-    # Without a commit, only the start of this round shows when the member went.
-    expired = Departure(EXPIRED, end_ms if last_ms is None else min(seen_ms + session_ms, end_ms))
-    if member.instance is not None:
-        return expired
     if longest_ms is None or last_ms is None:
         return Departure(UNKNOWN, end_ms)
-    next_ms = seen_ms + longest_ms + SLACK_MS
+    # After a load each session began anew, at a time that the log does not show.
+    expired_ms = end_ms if setting.reloaded else min(seen_ms + session_ms, end_ms)
+    expired = Departure(EXPIRED, expired_ms)
+    if member.instance is not None:  # else an administrator may have removed it
+        return expired if setting.has_stopped(member) else Departure(UNKNOWN, end_ms)
+    next_ms = setting.next_ms(member, longest_ms)
     can_have_left = max(start.earliest_ms, seen_ms) <= next_ms
     can_have_expired = setting.reloaded or start.earliest_ms <= next_ms + session_ms
     latest_ms = end_ms if begun else start.latest_ms

@@ -1,7 +1,9 @@
 """Transcripts of records from plays beside Apache Kafka of which a false cause was told."""
 
 from groupkeeper.history.rounds import Round
+from groupkeeper.protocol.embedded import Subscription, TopicPartition
 from groupkeeper.protocol.records.consumer_offsets import MemberMetadata
+from tests.support.codecs import encode_subscription
 from tests.support.written_log import WrittenLog, member, rounds_of, told_of
 
 
@@ -76,3 +78,58 @@ def test_a_static_member_of_a_quiet_group_that_is_back_in_a_round_did_not_expire
     assert last.cause["code"] in {"static_member_joined", "unknown"}
     assert of_removed(last) == {}
     assert [each["who"]["instance"] for each in last.added] == ["gamma"]
+
+
+def owning(each: MemberMetadata, *partitions: int) -> MemberMetadata:
+    """The member with a subscription that lists the partitions it has."""
+    owned = [TopicPartition(topic="orders", partitions=[*partitions])]
+    subscription = Subscription(version=1, topics=["orders"], owned_partitions=owned)
+    each.subscription = encode_subscription(subscription)
+    return each
+
+
+def test_a_follower_may_have_rejoined_unprompted_where_its_bytes_changed() -> None:
+    """beta, a follower, joined again by itself after errors of its coordinator."""
+    made = WrittenLog()
+    made.group(0, 1, member("alpha", 0), member("beta", 1))
+    made.group(20, 2, owning(member("alpha", 0), 0), owning(member("beta", 1), 1))
+    last = rounds_of(told_of(made.data))[-1]
+    assert last.cause is not None
+    assert last.cause["code"] == "unknown"
+
+
+def test_the_leader_rejoined_if_no_other_bytes_changed_or_the_topic_grew() -> None:
+    for beta in (member("beta", 1), owning(member("beta", 1, 2), 1)):
+        made = WrittenLog()
+        made.group(0, 1, member("alpha", 0), member("beta", 1))
+        made.group(20, 2, owning(member("alpha", 0), 0), beta)
+        last = rounds_of(told_of(made.data))[-1]
+        assert last.cause is not None
+        assert (last.cause["code"], last.cause["who"]["client_id"]) == ("leader_rejoined", "alpha")
+
+
+def grown(made: WrittenLog) -> Round:
+    """The last of two rounds of alpha and beta, before whose second the topic got a partition."""
+    made.group(0, 1, member("alpha", 0), member("beta", 1))
+    for at in range(1, 18):
+        made.commits(0, at, at)
+        if at <= 4:
+            made.commits(1, at, at)
+    made.group(17.2, 2, member("alpha", 0, 1, 2))
+    return rounds_of(told_of(made.data))[-1]
+
+
+def test_the_leader_may_have_rejoined_for_new_partitions_before_a_dead_member_expired() -> None:
+    last = grown(WrittenLog())
+    assert last.cause is not None
+    assert last.cause["code"] == "unknown"
+    assert of_removed(last) == {"beta": ("session_expired", None)}
+
+
+def test_partitions_that_a_round_assigns_again_are_not_new() -> None:
+    """A round of cooperative members had taken partition 2 from alpha and given it to none."""
+    made = WrittenLog()
+    made.group(-20, 0, member("alpha", 0, 1, 2), member("beta"))
+    last = grown(made)
+    assert last.cause is not None
+    assert last.cause["code"] == "session_expired"
