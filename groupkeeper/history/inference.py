@@ -246,13 +246,13 @@ def _who(
         who.setdefault(SUBSCRIPTION, []).extend(changes.resubscribed)
     leader = [now.members[now.leader]] if now.leader in now.members else []
     keeps = keeps_partitions(now.protocol, now.is_told)
+    # A follower that rejoins unprompted triggers a rebalance if its bytes have changed, and where
+    # bytes list owned partitions, those of all have. Leaders rejoin for new partitions.
+    alone = setting.grown or all(each.member == now.leader for each in changes.rejoined)
     if setting.withheld and keeps is not False and changes.rejoined and (not who or setting.soon):
         who[REJOINED] = changes.rejoined
-    elif not who and leader and not setting.converted and not changes.replaced:
-        # A follower that rejoins unprompted triggers a rebalance only with other bytes. All have
-        # other bytes in each round where these list owned partitions: then it may have been anyone.
-        if setting.grown or all(each.member == now.leader for each in changes.rejoined):
-            who[LEADER] = leader
+    elif not who and leader and not setting.converted and not changes.replaced and alone:
+        who[LEADER] = leader
     return who
 
 

@@ -106,8 +106,9 @@ def _evidence(held: Mapping[OwnedPartition, Commits]) -> dict[str, Evidence]:
 @dataclass(slots=True)
 class Story:
     """The state between two records of a classic group. `before` is the last record with a value,
-    without subscriptions: None if the group did not exist (`since` is NEW), that is unknown (LOST), or
-    no record was read (FIRST). `since` is CONVERTED after a record that made a consumer group a classic one.
+    without subscriptions: None if the group did not exist (`since` is NEW), if that is unknown
+    (LOST), or if no record was read yet (FIRST). `since` is CONVERTED after a record that made a
+    consumer group a classic one.
     """
 
     since: str = FIRST
