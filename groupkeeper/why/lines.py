@@ -57,8 +57,8 @@ def _replaced(fields: Part) -> str:
     if fields.get("source"):  # records do not show whether the old client ended
         seen = f", {span(away)} after its last commit" if away is not None else ""
         return (
-            f"{who} took the place of {old}{seen}, {how}: it restarted, or a second client has "
-            "its instance id"
+            f"{who} took the place of {old}{seen}, {how}: a restart, or a second client with its "
+            "instance id"
         )
     if evidence.get("old_connection") == "open" or fields.get("likely") == "taken_over":
         where = f" on {str(evidence['old_host']).lstrip('/')}" if evidence.get("old_host") else ""

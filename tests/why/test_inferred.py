@@ -242,11 +242,11 @@ def test_of_an_inferred_replacement_nothing_says_that_it_was_a_restart() -> None
     )
     assert line(replaced(source=LOG, confidence=0.99)).endswith(
         "pod (member pod-1, client billing, on 10.0.0.7) took the place of pod-0, 937 ms after its "
-        "last commit, without a rebalance: it restarted, or a second client has its instance id "
+        "last commit, without a rebalance: a restart, or a second client with its instance id "
         "(inferred, 99 %)"
     )
     text = line(replaced(source=LOG, away_ms=None, quick=False))
-    assert "took the place of pod-0, with a rebalance: it restarted, or" in text
+    assert "took the place of pod-0, with a rebalance: a restart, or" in text
 
 
 def test_an_event_of_a_coordinator_stays_as_it_is() -> None:
