@@ -9,7 +9,6 @@ import pytest
 
 from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.records import CommitRun, GroupRecord
-from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.history.rows import ALL
 from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
 from groupkeeper.protocol.records.consumer_offsets import (
@@ -19,6 +18,7 @@ from groupkeeper.protocol.records.consumer_offsets import (
 )
 from tests.analytics.churn import churn
 from tests.analytics.folded import extend, fed, parsed, rows_of
+from tests.analytics.precision import true_ends, true_rounds
 from tests.support.codecs import encode_assignment, encode_subscription
 
 NOON = 1_700_000_000_000
@@ -355,13 +355,7 @@ def test_a_partition_that_moves_has_no_owner_while_the_leader_assigns():
 @pytest.fixture(scope="module")
 def churned():
     data, events = churn(days=0.5)
-    truth, foldings = {}, {}
-    for event in events:
-        if event.group is not None:
-            for entry in foldings.setdefault(event.group, Folding()).add(event):
-                if isinstance(entry, Round):
-                    truth[entry.group, entry.generation] = entry
-    return parsed(data), events, truth
+    return parsed(data), events, true_rounds(events)
 
 
 def test_rounds_and_causes_are_those_of_the_events_or_unknown(churned):
@@ -379,16 +373,7 @@ def test_rounds_and_causes_are_those_of_the_events_or_unknown(churned):
 
 def test_ends_of_sessions_are_those_of_the_events_or_unknown(churned):
     table, events, _ = churned
-    truth = {
-        (event.group, event.fields["who"]["member"]): event.fields["cause"]["code"]
-        for event in events
-        if event.type == "member_removed"
-    }
-    truth |= {
-        (event.group, event.fields["old_member"]): "replaced"
-        for event in events
-        if event.type == "member_replaced" and event.fields["quick"]
-    }
+    truth = true_ends(events)
     ended = [row for row in rows_of(fed(table))["sessions"] if row["until"]]
     told = [row for row in ended if row["ended_by"] != "unknown"]
     wrong = [row for row in told if truth[row["group"], row["member"]] != row["ended_by"]]
