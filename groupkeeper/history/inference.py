@@ -276,11 +276,10 @@ def _first(
     aborted: int,
 ) -> str:
     """Return the code of the first cause; unknown if the order cannot be decided."""
-    if setting.converted:
-        return UNKNOWN
     firsts = {code for code in who if code != RETURNED_UNREADY}
-    if setting.grown and EXPIRED in firsts:
-        return UNKNOWN  # the leader may have rejoined first, before the session ended
+    # For new partitions the leader may have rejoined before a session ended.
+    if setting.converted or (setting.grown and EXPIRED in firsts):
+        return UNKNOWN
     if len(firsts) == 1:
         [code] = firsts
         return code if len(who[code]) > aborted else UNKNOWN
@@ -293,7 +292,10 @@ def _first(
     others = firsts - {EXPIRED}
     if EXPIRED in firsts and len(others) == 1 and UNKNOWN not in others:
         due_ms = min(setting.seen_ms(each) + each.session_ms for each in changes.gone)
-        return others.pop() if start.latest_ms < due_ms else UNKNOWN
+        # A load gave old members a whole session; before its end their clients joined anew.
+        came, gone = ({each.identity for each in some} for some in (changes.joined, changes.gone))
+        is_anew = setting.reloaded and others == {JOINED} and came == gone
+        return others.pop() if is_anew or start.latest_ms < due_ms else UNKNOWN
     return UNKNOWN
 
 
@@ -362,8 +364,7 @@ def _silent(
     if longest_ms is None or last_ms is None:
         return Departure(UNKNOWN, end_ms)
     # After a load each session began anew, at a time that the log does not show.
-    expired_ms = end_ms if setting.reloaded else min(seen_ms + session_ms, end_ms)
-    expired = Departure(EXPIRED, expired_ms)
+    expired = Departure(EXPIRED, end_ms if setting.reloaded else min(seen_ms + session_ms, end_ms))
     if member.instance is not None:  # else an administrator may have removed it
         return expired if setting.has_stopped(member) else Departure(UNKNOWN, end_ms)
     next_ms = setting.next_ms(member, longest_ms)

@@ -187,6 +187,28 @@ def test_a_member_that_is_not_seen_after_a_load_may_have_been_too_many():
     assert log.last() == ("unknown", [])
 
 
+@pytest.mark.parametrize(
+    ("epoch", "after", "cause"),
+    [
+        (1, [A, B2], "unknown"),
+        (2, [A, B2], "member_joined"),
+        (2, [A, C], "unknown"),
+        (2, [A, B2, C], "unknown"),
+    ],
+)
+def test_after_a_load_clients_that_join_anew_are_before_the_ends_of_their_sessions(
+    epoch, after, cause
+):
+    log = two()
+    log.commits(0, 2, 111)
+    log.commits(1, 2, 100)
+    log.epoch = epoch
+    log.group(115, 2, *after)
+    assert log.last()[0] == cause
+    [b] = [row for row in log.rows("sessions") if row["member"] == "b"]
+    assert b["ended_by"] == "session_expired"
+
+
 @pytest.mark.parametrize(("epoch", "until"), [(1, 110), (2, 112)])
 def test_a_session_that_began_anew_with_a_load_ended_by_the_end_of_the_join_phase(epoch, until):
     log = two(b=STATIC)
