@@ -339,14 +339,14 @@ def _departure(
     """Return why a member is gone. `came_back`: the same client joined in this round. `begun`:
     something else may have begun the round.
     """
-    last_ms, end_ms = setting.of(member).last_ms, setting.end_ms
-    seen_ms = setting.seen_ms(member)
+    (last_ms, longest_ms), end_ms = setting.of(member), setting.end_ms
     if setting.is_silent(member):
         return _silent(member, setting, start, came_back, begun)
     if member.instance is not None:  # static members do not leave when closed
         return Departure(REMOVED, end_ms)
-    late_ms = end_ms - member.rebalance_ms
-    may_be_late = begun and max(seen_ms, start.earliest_ms) <= late_ms  # for the join phase
+    # In a join phase a member may commit until it learns of it and calls poll.
+    known_ms = setting.seen_ms(member) - _heartbeat_ms(member) - (longest_ms or 0)
+    may_be_late = begun and max(known_ms, start.earliest_ms) <= end_ms - member.rebalance_ms
     if may_be_late or setting.reloaded:  # after a load group.max.size may be smaller
         return Departure(UNKNOWN, end_ms)
     return Departure(LEFT, end_ms if last_ms is None else last_ms)

@@ -133,3 +133,19 @@ def test_partitions_that_a_round_assigns_again_are_not_new() -> None:
     last = grown(made)
     assert last.cause is not None
     assert last.cause["code"] == "session_expired"
+
+
+def test_who_commits_in_a_join_phase_and_then_hangs_may_have_rejoined_too_late() -> None:
+    """gamma began the round at 8; beta committed at 10 and was removed at 20, after 12 s."""
+    alpha, beta = (polled(member(name, n, session_s=30), 12) for n, name in enumerate(("a", "b")))
+    made = WrittenLog()
+    made.group(0, 1, alpha, beta)
+    for at in range(1, 11):
+        if at <= 7:
+            made.commits(0, at, at)
+        made.commits(1, at, at)
+    made.group(20, 2, polled(member("a", 0, session_s=30), 12), member("gamma", 1))
+    last = rounds_of(told_of(made.data))[-1]
+    assert last.cause is not None
+    assert last.cause["code"] in {"member_joined", "unknown"}
+    assert of_removed(last) == {"b": ("unknown", None)}
