@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections import Counter
 
+from groupkeeper.history.records import CommitRun
 from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.history.rows import Row
 from groupkeeper.protocol.group_events import Event
@@ -80,12 +81,17 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     data, events = churn(options.days, (30, 60, 300, 600), options.every)
     truth = true_rounds(events)
-    rows = rows_of(fed(parsed(data)))
+    items = [*fed(parsed(data))]
+    rows = rows_of(items)
     found = {(row["group"], row["generation"]): row["cause"] for row in rows["rounds"]}
     pairs = [((each.cause or {})["code"], found[key]) for key, each in truth.items()]
     print(f"{len(pairs)} rounds, {sum(told != UNKNOWN for told, _ in pairs)} with a known cause")
     print(table(pairs))
-    print(ends_text([row for row in rows["sessions"] if row["until"]], true_ends(events)))
+    ends = true_ends(events)
+    print(ends_text([row for row in rows["sessions"] if row["until"]], ends))
+    rows = rows_of([each for each in items if not isinstance(each, CommitRun)])
+    quiet = ends_text([row for row in rows["sessions"] if row["until"]], ends)
+    print(f"without the commits {quiet}")
     return 0
 
 
