@@ -275,7 +275,7 @@ class GroupHistory:
         """Add the group record of a classic group."""
         story = self._story
         if story is None:
-            story = self._story = Story.begin(record, self._out.known)
+            story = self._story = Story()
             self._infers = self.first_ms is None or record.time_ms < self.first_ms
         if record.value is None:
             self._snapshot(record, CONVERTED if converted else "deleted", unwritten=0)

@@ -106,7 +106,8 @@ class CauseEvidence(NamedTuple):
     """Evidence for a cause. `end_ms`: end of the join phase; `evidence`: commits by member id;
     `reloaded`: another coordinator has loaded the group since, which restarts sessions; `withheld`:
     the earlier record, of `began_ms`, revoked partitions and assigned them to none; `converted`: it
-    converted the group, after which Kafka triggers a rebalance.
+    converted the group, after which Kafka triggers a rebalance; `grown`: a topic has new
+    partitions, for which leaders rejoin.
     """
 
     end_ms: int
@@ -115,6 +116,7 @@ class CauseEvidence(NamedTuple):
     withheld: bool
     converted: bool
     began_ms: int
+    grown: bool = False
 
     @property
     def soon(self) -> bool:
@@ -132,6 +134,18 @@ class CauseEvidence(NamedTuple):
     def is_silent(self, member: RecordedMember) -> bool:
         """Whether the log shows nothing of the member for the time of its session."""
         return self.end_ms - self.seen_ms(member) >= member.session_ms - ROUNDED_MS
+
+    def has_stopped(self, member: RecordedMember) -> bool:
+        """Whether a silent member committed regularly before, and more often than since. Other
+        members may send heartbeats and have nothing to commit.
+        """
+        longest_ms = self.of(member).longest_ms
+        is_late = longest_ms is not None and self.end_ms > self.next_ms(member, longest_ms)
+        return is_late and self.is_silent(member)
+
+    def next_ms(self, member: RecordedMember, longest_ms: int) -> int:
+        """Return until when a live member would have committed again."""
+        return self.seen_ms(member) + longest_ms + SLACK_MS
 
 
 class Start(NamedTuple):
@@ -181,7 +195,7 @@ def explain(
     members = {} if before is None else before.members
     gone = {each.member for each in changes.gone}
     stayed = [each for key, each in members.items() if key not in gone]
-    start = _start(stayed, now, setting)
+    start = _start(stayed, now, setting, aborted)
     came = {each.identity for each in changes.joined}
     begun = bool(came or changes.replaced or changes.resubscribed or aborted or len(gone) > 1)
     found = InferredCause(UNKNOWN)
@@ -232,22 +246,26 @@ def _who(
         who.setdefault(SUBSCRIPTION, []).extend(changes.resubscribed)
     leader = [now.members[now.leader]] if now.leader in now.members else []
     keeps = keeps_partitions(now.protocol, now.is_told)
+    # A follower that rejoins unprompted triggers a rebalance if its bytes have changed, and where
+    # bytes list owned partitions, those of all have. Leaders rejoin for new partitions.
+    alone = setting.grown or all(each.member == now.leader for each in changes.rejoined)
     if setting.withheld and keeps is not False and changes.rejoined and (not who or setting.soon):
         who[REJOINED] = changes.rejoined
-    elif not who and leader and not setting.converted:
-        # Only a leader rejoins unprompted; changed bytes merely list newly owned partitions.
+    elif not who and leader and not setting.converted and not changes.replaced and alone:
         who[LEADER] = leader
     return who
 
 
 def _returned(old: RecordedMember, setting: CauseEvidence, changed: bool) -> Sequence[str]:
     """Return the codes for a static member with a new id. If the old session had not expired yet,
-    the new member replaced it while the group was rebalancing for another cause.
+    the new member replaced it while the group was rebalancing for another cause. None if that is
+    not known: a member that commits nothing may send heartbeats.
     """
     if changed:
         return (RETURNED_CHANGED,)
-    is_silent = setting.is_silent(old)
-    return (EXPIRED, STATIC_JOINED) if is_silent else (RETURNED_UNREADY,)
+    if not setting.is_silent(old):
+        return (RETURNED_UNREADY,)
+    return (EXPIRED, STATIC_JOINED) if setting.has_stopped(old) else ()
 
 
 def _first(
@@ -258,9 +276,10 @@ def _first(
     aborted: int,
 ) -> str:
     """Return the code of the first cause; unknown if the order cannot be decided."""
-    if setting.converted:
-        return UNKNOWN
     firsts = {code for code in who if code != RETURNED_UNREADY}
+    # For new partitions the leader may have rejoined before a session ended.
+    if setting.converted or (setting.grown and EXPIRED in firsts):
+        return UNKNOWN
     if len(firsts) == 1:
         [code] = firsts
         return code if len(who[code]) > aborted else UNKNOWN
@@ -273,7 +292,10 @@ def _first(
     others = firsts - {EXPIRED}
     if EXPIRED in firsts and len(others) == 1 and UNKNOWN not in others:
         due_ms = min(setting.seen_ms(each) + each.session_ms for each in changes.gone)
-        return others.pop() if start.latest_ms < due_ms else UNKNOWN
+        # A load gave old members a whole session; before its end their clients joined anew.
+        came, gone = ({each.identity for each in some} for some in (changes.joined, changes.gone))
+        is_anew = setting.reloaded and others == {JOINED} and came == gone
+        return others.pop() if is_anew or start.latest_ms < due_ms else UNKNOWN
     return UNKNOWN
 
 
@@ -286,13 +308,16 @@ def _restarts(changes: Changes) -> bool:
 # -- departures ----------------------------------------------------------------------------------
 
 
-def _start(stayed: Sequence[RecordedMember], now: Generation, setting: CauseEvidence) -> Start:
+def _start(
+    stayed: Sequence[RecordedMember], now: Generation, setting: CauseEvidence, aborted: int
+) -> Start:
     """Return when the join phase can have begun. Members with an eager assignor stop committing
     when they rejoin, others at its end; among the eager, the first to stop bounds the start from
-    below.
+    below. If nobody stayed, it is at its end, unless rounds without assignments were before it:
+    who is gone may have gone in one of these.
     """
     if not stayed:
-        return Start(setting.end_ms, setting.end_ms)
+        return Start(setting.began_ms if aborted else setting.end_ms, setting.end_ms)
     seen = [(each, *setting.of(each)) for each in stayed]
     learned = [last_ms - _heartbeat_ms(each) for each, last_ms, _ in seen if last_ms is not None]
     latest_ms = setting.end_ms
@@ -314,40 +339,46 @@ def _departure(
     """Return why a member is gone. `came_back`: the same client joined in this round. `begun`:
     something else may have begun the round.
     """
-    last_ms, end_ms = setting.of(member).last_ms, setting.end_ms
-    seen_ms = setting.seen_ms(member)
+    (last_ms, longest_ms), end_ms = setting.of(member), setting.end_ms
     if setting.is_silent(member):
-        return _silent(member, setting, start, came_back)
+        return _silent(member, setting, start, came_back, begun)
     if member.instance is not None:  # static members do not leave when closed
         return Departure(REMOVED, end_ms)
-    late_ms = end_ms - member.rebalance_ms
-    may_be_late = begun and max(seen_ms, start.earliest_ms) <= late_ms  # for the join phase
+    # In a join phase a member may commit until it learns of it and calls poll.
+    known_ms = setting.seen_ms(member) - _heartbeat_ms(member) - (longest_ms or 0)
+    may_be_late = begun and max(known_ms, start.earliest_ms) <= end_ms - member.rebalance_ms
     if may_be_late or setting.reloaded:  # after a load group.max.size may be smaller
         return Departure(UNKNOWN, end_ms)
     return Departure(LEFT, end_ms if last_ms is None else last_ms)
 
 
 def _silent(
-    member: RecordedMember, setting: CauseEvidence, start: Start, came_back: bool
+    member: RecordedMember, setting: CauseEvidence, start: Start, came_back: bool, begun: bool
 ) -> Departure:
-    """Return why a member is gone that was silent for its session timeout."""
+    """Return why a member is gone that was silent for its session timeout. A member that polled
+    too late left no earlier than `max.poll.interval.ms` after its last commit.
+    """
     last_ms, longest_ms = setting.of(member)
     seen_ms, end_ms = setting.seen_ms(member), setting.end_ms
     session_ms, poll_ms = member.session_ms, member.rebalance_ms
-    # Without a commit, only the start of this round shows when the member went.
-    expired = Departure(EXPIRED, end_ms if last_ms is None else min(seen_ms + session_ms, end_ms))
-    if member.instance is not None:
-        return expired
     if longest_ms is None or last_ms is None:
         return Departure(UNKNOWN, end_ms)
-    next_ms = seen_ms + longest_ms + SLACK_MS
+    # After a load each session began anew, at a time that the log does not show.
+    expired = Departure(EXPIRED, end_ms if setting.reloaded else min(seen_ms + session_ms, end_ms))
+    if member.instance is not None:  # else an administrator may have removed it
+        return expired if setting.has_stopped(member) else Departure(UNKNOWN, end_ms)
+    next_ms = setting.next_ms(member, longest_ms)
     can_have_left = max(start.earliest_ms, seen_ms) <= next_ms
     can_have_expired = setting.reloaded or start.earliest_ms <= next_ms + session_ms
-    if can_have_expired and (not can_have_left or came_back):
+    latest_ms = end_ms if begun else start.latest_ms
+    can_be_late = seen_ms + poll_ms <= latest_ms and start.earliest_ms <= next_ms + poll_ms
+    # A client that commits less often than it has to poll shows nothing of its polls.
+    is_doubtful = can_be_late and longest_ms < poll_ms
+    if can_have_expired and not is_doubtful and (not can_have_left or came_back):
         return expired
     if can_have_left and not can_have_expired:
         return Departure(LEFT, last_ms)
-    if not can_have_left and seen_ms + poll_ms <= end_ms and start.earliest_ms <= next_ms + poll_ms:
+    if can_be_late and not can_have_left and not can_have_expired:
         return Departure(LEFT, end_ms, MAX_POLL)
     return Departure(UNKNOWN, end_ms)
 

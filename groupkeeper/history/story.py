@@ -37,7 +37,7 @@ MOST_ABORTED: Final = 1000
 """If the generation rises by more than this, the difference is not taken for aborted rounds."""
 REGULAR: Final = 3
 """From this many commits on, the longest pause between two of them measures their regularity."""
-NEW, KNOWN, LOST = "new", "known", "lost"
+FIRST, NEW, KNOWN, LOST = "first", "new", "known", "lost"
 NOTHING: Final[Mapping[str, object]] = {}
 
 
@@ -106,11 +106,12 @@ def _evidence(held: Mapping[OwnedPartition, Commits]) -> dict[str, Evidence]:
 @dataclass(slots=True)
 class Story:
     """The state between two records of a classic group. `before` is the last record with a value,
-    without subscriptions: None if the group did not exist (`since` is NEW) or that is unknown
-    (LOST). `since` is CONVERTED after a record that made a consumer group a classic one.
+    without subscriptions: None if the group did not exist (`since` is NEW), if that is unknown
+    (LOST), or if no record was read yet (FIRST). `since` is CONVERTED after a record that made a
+    consumer group a classic one.
     """
 
-    since: str
+    since: str = FIRST
     before: Generation | None = None
     offset: int = -1
     time_ms: int = 0
@@ -118,12 +119,6 @@ class Story:
     is_withheld: bool = False
     """The last record took partitions from members and assigned them to none."""
     held: dict[OwnedPartition, Commits] = field(default_factory=dict)
-
-    @classmethod
-    def begin(cls, record: GroupRecord, known: KnownOffsets) -> Self:
-        """The story of a group without an earlier record."""
-        is_new = record.offset >= known.from_offset and not known.lost_until
-        return cls(NEW if is_new else LOST)
 
     def commit(self, run: CommitRun, is_whole: bool) -> None:
         """Add commits after the group's last record."""
@@ -158,7 +153,7 @@ class Story:
         """Remember a record like `take`, and return the events it shows."""
         telling = Telling(record, now)
         changes = inference.compare(self._members, now.members)
-        is_cut = self.since == LOST or self._is_cut_off(record, known) or kind == CONVERTED
+        is_cut = self._is_cut_off(record, now, kind, known)
         is_cut |= instant(record.time_ms) is None or instant(self.time_ms) is None
         fits = kind != RESET and unwritten(self.before, now) <= MOST_ABORTED
         is_round = self.before is None or now.generation > self.before.generation
@@ -204,6 +199,7 @@ class Story:
             withheld=self.is_withheld,
             converted=self.since == CONVERTED,
             began_ms=self.time_ms,
+            grown=not self.is_withheld and self._has_grown(now),
         )
         aborted = unwritten(before, now)
         if before is None:
@@ -248,14 +244,35 @@ class Story:
         self.is_withheld = bool(held)
         return moved
 
+    def _has_grown(self, now: Generation) -> bool:
+        """Return whether a topic has partitions beyond those that were assigned before."""
+        most: dict[str, int] = {}
+        for topic, number in self.held:
+            most[topic] = max(number, most.get(topic, number))
+        return any(
+            number > most.get(topic, number)
+            for share in now.assigned.values()
+            for topic, some in (share or {}).items()
+            for number in some
+        )
+
     @property
     def _members(self) -> dict[str, RecordedMember]:
         """Members of the last record."""
         return {} if self.before is None else self.before.members
 
-    def _is_cut_off(self, record: GroupRecord, known: KnownOffsets) -> bool:
-        """Return whether records were lost since the last one."""
+    def _is_cut_off(
+        self, record: GroupRecord, now: Generation, kind: str, known: KnownOffsets
+    ) -> bool:
+        """Return whether what was before a record is unknown. Records that a compaction left may
+        follow one another without a gap: so a gap anywhere may have been the record before the
+        first one that is read, unless that is of the first generation.
+        """
+        if self.since == LOST or kind == CONVERTED:
+            return True
         lost = known.lost_until
+        if self.since == FIRST:
+            return now.generation > 1 and bool(known.from_offset or lost)
         return bisect_right(lost, self.offset) != bisect_right(lost, record.offset)
 
 

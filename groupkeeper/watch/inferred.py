@@ -27,7 +27,7 @@ from groupkeeper.history.records import (
     read_generation,
     with_conversions,
 )
-from groupkeeper.history.rows import ALL, LOG, KnownOffsets, RowSource, RowWriter, Told, instant
+from groupkeeper.history.rows import LOG, KnownOffsets, RowSource, RowWriter, Told, instant
 from groupkeeper.history.state import restore, saved
 from groupkeeper.history.story import LOST, NEW, Gap, Story, StoryItem, inferred
 from groupkeeper.protocol.errors import DecodeError
@@ -157,9 +157,7 @@ class GroupEvents:
                 story.end(record, is_known=False)
             return []
         if story is None:
-            if now.generation <= 1 and not converted:
-                known = ALL  # the first record of a group, wherever the reading began
-            story = self._story = Story.begin(record, _before(record, known))
+            story = self._story = Story()
         kind = CONVERTED if converted else kind_of(story.before, now)
         told = _events(story.add(record, now, kind, known))
         if told and told[0].event.type == "group_created" and not now.generation:
@@ -196,13 +194,6 @@ class GroupEvents:
     def _new_newer(self) -> NewerStory:
         self._moves = _Moves(self._group)
         return NewerStory(self._moves.about, {}, self._moves)
-
-
-def _before(record: GroupRecord, known: KnownOffsets) -> KnownOffsets:
-    """Return how far the log is known before the first record of a group. The last records that a
-    compaction left may have no gap between them, so a gap anywhere leaves it open.
-    """
-    return known if not known.from_offset else known._replace(from_offset=record.offset + 1)
 
 
 def _events(items: Iterable[StoryItem]) -> list[Told]:

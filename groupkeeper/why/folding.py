@@ -134,6 +134,8 @@ def _replaced(events: tuple[Event, ...], within: str) -> str:
     after = f", away for {' to '.join(spans)}" if spans else ""
     how = "without a rebalance" if last.get("quick") else "with a rebalance"
     did = "changed hands" if last.get("likely") in TWO_CLIENTS else "restarted"
+    if last.get("source"):  # records do not show whether the old client ended
+        did = "restarted, or changed hands,"
     cost = f": {_still(events)} partition-seconds, and nobody else stopped" if is_seat else ""
     text = f"{some_of(dict.fromkeys(names))} {did} {times} times {within}{after}, {how}"
     return f"{text}{cost}{guess_text(last)}"

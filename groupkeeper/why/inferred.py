@@ -72,7 +72,10 @@ def unknown_text(current: Round) -> str:
     ]
     if lost:
         verb = "is" if len(lost) == 1 else "are"
-        texts.append(f"{_names(lost)} {verb} gone, and the records do not show why")
+        text = f"{_names(lost)} {verb} gone, and the records do not show why"
+        if all(each["who"].get("instance") for each in lost):  # these do not leave when closed
+            text += ": removed after session.timeout.ms, or by an administrator"
+        texts.append(text)
     if len(texts) > 1:
         texts.append("the records do not show which came first")
     if texts:
@@ -101,7 +104,9 @@ def _sentence(code: str, current: Round, who: Part | None) -> str:
     found = _members(code, current, name)
     if who is None and len(found) == 1:
         who = found[0]["who"]
-    subject = person(who) if who else _names(found) if found else "several members"
+    is_only = code == (current.cause or {}).get("code") and current.outcome != SUPERSEDED
+    nobody = "several members" if is_only else "one or more members"
+    subject = person(who) if who else _names(found) if found else nobody
     text = f"{subject} {one if who or len(found) == 1 else many}"
     more = _DETAILS.get(code)
     return text if more is None else f"{text}{more(current, found)}"
@@ -133,10 +138,17 @@ def _of_departure(current: Round, found: list[Part]) -> str:
 
 
 def _of_join(current: Round, found: list[Part]) -> str:
-    where = " the empty group" if current.from_state == "Empty" else ""
+    return f"{' the empty group' if current.from_state == 'Empty' else ''}{_away(current)}"
+
+
+def _of_static_join(current: Round, found: list[Part]) -> str:
+    return f"{'; the group was empty' if current.from_state == 'Empty' else ''}{_away(current)}"
+
+
+def _away(current: Round) -> str:
     if current.away_ms is None:
-        return where
-    return f"{where}; a client of this name was lost {span(current.away_ms)} before"
+        return ""
+    return f"; a client of this name was lost {span(current.away_ms)} before"
 
 
 _SECOND: Final = (
@@ -168,8 +180,8 @@ _SENTENCES: Final[Mapping[str, tuple[str, str, str]]] = {
     ),
     RETURNED_UNREADY: (
         "replaced",
-        "restarted while the group was rebalancing",
-        "restarted while the group was rebalancing",
+        "restarted while the group was rebalancing, or a second client has its instance id",
+        "restarted while the group was rebalancing, or second clients have their instance ids",
     ),
     SUBSCRIPTION: ("", "rejoined with other topics", "rejoined with other topics"),
     LEADER: ("", "rejoined unchanged; it was the leader", "rejoined unchanged"),
@@ -178,7 +190,7 @@ _SENTENCES: Final[Mapping[str, tuple[str, str, str]]] = {
 """Code -> the list of the round with the members behind it, and what one or several of them did."""
 _DETAILS: Final[Mapping[str, Callable[[Round, list[Part]], str]]] = {
     JOINED: _of_join,
-    STATIC_JOINED: _of_join,
+    STATIC_JOINED: _of_static_join,
     LEFT: _of_departure,
     EXPIRED: _of_silence,
 }

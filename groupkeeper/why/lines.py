@@ -54,6 +54,12 @@ def _replaced(fields: Part) -> str:
     who, evidence = person(fields.get("who")), fields.get("evidence") or {}
     if evidence.get("reserved_ms") is not None:
         return _seat_taken(fields, who, old, evidence)
+    if fields.get("source"):  # records do not show whether the old client ended
+        seen = f", {span(away)} after its last commit" if away is not None else ""
+        return (
+            f"{who} took the place of {old}{seen}, {how}: a restart, or a second client with its "
+            "instance id"
+        )
     if evidence.get("old_connection") == "open" or fields.get("likely") == "taken_over":
         where = f" on {str(evidence['old_host']).lstrip('/')}" if evidence.get("old_host") else ""
         heard = f" and which had been heard from {span(away)} before" if away is not None else ""

@@ -18,9 +18,12 @@ def told(event: Event) -> tuple[bytes, bytes]:
 
 
 @lru_cache
-def churn(days: float = 0.3) -> tuple[bytes, list[Event]]:
+def churn(
+    days: float = 0.3, sessions_s: tuple[int, ...] = (600,), every_s: float = 300
+) -> tuple[bytes, list[Event]]:
     """The offsets log of eight groups, and their events; few commits, and an incident every half
-    hour but for the last four hours.
+    hour but for the last four hours. `sessions_s`: session timeouts by chance; `every_s`: seconds
+    between two commits.
     """
     size = Size(
         groups=8,
@@ -30,8 +33,8 @@ def churn(days: float = 0.3) -> tuple[bytes, list[Event]]:
         incidents_a_day=48,
         restarts_a_day=0,
         segment_bytes=1 << 26,
-        sessions_s=(600,),
-        rhythms_s=(300.0,),
+        sessions_s=sessions_s,
+        rhythms_s=(every_s,),
     )
     with tempfile.TemporaryDirectory() as folder:
         make(size, Path(folder, "weeks"))

@@ -9,7 +9,6 @@ import pytest
 
 from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.records import CommitRun, GroupRecord
-from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.history.rows import ALL
 from groupkeeper.protocol.embedded import Assignment, Subscription, TopicPartition
 from groupkeeper.protocol.records.consumer_offsets import (
@@ -19,6 +18,7 @@ from groupkeeper.protocol.records.consumer_offsets import (
 )
 from tests.analytics.churn import churn
 from tests.analytics.folded import extend, fed, parsed, rows_of
+from tests.analytics.precision import true_ends, true_rounds
 from tests.support.codecs import encode_assignment, encode_subscription
 
 NOON = 1_700_000_000_000
@@ -134,7 +134,11 @@ def story(b, seen, at, *after, joined=None):
         (SLOW, (30, 30), 100, [A, C], "unknown", ["unknown", "member_joined"]),
         (SLOW, (30, 30), 100, [A], "member_left", ["member_left"]),
         # a static member stays when it is closed
-        (STATIC, (0, 0), 100, [A], "session_expired", ["session_expired"]),
+        (STATIC, (111, 100), 112, [A], "session_expired", ["session_expired"]),
+        (STATIC, (0, 100), 111, [A], "session_expired", ["session_expired"]),
+        # of one that commits nothing, or rarely, silence shows no end
+        (STATIC, (0, 0), 100, [A], "unknown", ["unknown"]),
+        (STATIC, (111, EVERY_49), 112, [A], "unknown", ["unknown"]),
         (STATIC, (0, 100), 103, [A], "member_removed_by_admin", ["member_removed_by_admin"]),
         (
             STATIC,
@@ -154,12 +158,12 @@ def test_why_a_member_is_gone(b, seen, at, after, ended, causes):
     assert (row["joined"], row["removed"], row["replaced"]) == (len(after) - 1, 1, 0)
 
 
-def test_a_static_member_without_partitions_was_there_until_its_session_began_a_round():
-    """It commits nothing in all its life: that it was silent says nothing of when it died."""
+def test_a_static_member_without_partitions_was_there_until_the_round_without_it():
+    """It commits nothing in all its life: that it was silent says nothing of how it ended."""
     log = story(member("b", instance="pod-b"), (7_200, 0), 7_201, A)
-    assert log.last() == ("session_expired", [])
+    assert log.last() == ("unknown", [])
     [row] = [row for row in log.rows("sessions") if row["member"] == "b"]
-    assert (row["ended_by"], row["until"]) == ("session_expired", _ms(7_201))
+    assert (row["ended_by"], row["until"]) == ("unknown", _ms(7_201))
 
 
 def test_who_was_silent_for_its_poll_interval_has_given_up():
@@ -181,6 +185,46 @@ def test_a_member_that_is_not_seen_after_a_load_may_have_been_too_many():
     log.epoch = 2
     log.group(103, 2, A)
     assert log.last() == ("unknown", [])
+
+
+@pytest.mark.parametrize(
+    ("epoch", "after", "cause"),
+    [
+        (1, [A, B2], "unknown"),
+        (2, [A, B2], "member_joined"),
+        (2, [A, C], "unknown"),
+        (2, [A, B2, C], "unknown"),
+    ],
+)
+def test_after_a_load_clients_that_join_anew_are_before_the_ends_of_their_sessions(
+    epoch, after, cause
+):
+    log = two()
+    log.commits(0, 2, 111)
+    log.commits(1, 2, 100)
+    log.epoch = epoch
+    log.group(115, 2, *after)
+    assert log.last()[0] == cause
+    [b] = [row for row in log.rows("sessions") if row["member"] == "b"]
+    assert b["ended_by"] == "session_expired"
+
+
+@pytest.mark.parametrize(("epoch", "until"), [(1, 110), (2, 112)])
+def test_a_session_that_began_anew_with_a_load_ended_by_the_end_of_the_join_phase(epoch, until):
+    log = two(b=STATIC)
+    log.commits(0, 2, 111)
+    log.commits(1, 2, 100)
+    log.epoch = epoch
+    log.group(112, 2, A)
+    [b] = [row for row in log.rows("sessions") if row["member"] == "b"]
+    assert (b["ended_by"], b["until"]) == ("session_expired", _ms(until))
+
+
+def test_a_static_member_that_commits_nothing_is_back_and_nothing_is_told_of_its_session():
+    log = story(STATIC, (0, 0), 52, A, AGAIN)
+    assert log.last() == ("unknown", [])
+    assert log.rows("rounds")[-1]["replaced"] == 1
+    assert log.rows("sessions")[-2]["ended_by"] != "session_expired"
 
 
 def test_a_session_that_ends_a_rounded_millisecond_early_has_ended():
@@ -333,13 +377,7 @@ def test_a_partition_that_moves_has_no_owner_while_the_leader_assigns():
 @pytest.fixture(scope="module")
 def churned():
     data, events = churn(days=0.5)
-    truth, foldings = {}, {}
-    for event in events:
-        if event.group is not None:
-            for entry in foldings.setdefault(event.group, Folding()).add(event):
-                if isinstance(entry, Round):
-                    truth[entry.group, entry.generation] = entry
-    return parsed(data), events, truth
+    return parsed(data), events, true_rounds(events)
 
 
 def test_rounds_and_causes_are_those_of_the_events_or_unknown(churned):
@@ -357,16 +395,7 @@ def test_rounds_and_causes_are_those_of_the_events_or_unknown(churned):
 
 def test_ends_of_sessions_are_those_of_the_events_or_unknown(churned):
     table, events, _ = churned
-    truth = {
-        (event.group, event.fields["who"]["member"]): event.fields["cause"]["code"]
-        for event in events
-        if event.type == "member_removed"
-    }
-    truth |= {
-        (event.group, event.fields["old_member"]): "replaced"
-        for event in events
-        if event.type == "member_replaced" and event.fields["quick"]
-    }
+    truth = true_ends(events)
     ended = [row for row in rows_of(fed(table))["sessions"] if row["until"]]
     told = [row for row in ended if row["ended_by"] != "unknown"]
     wrong = [row for row in told if truth[row["group"], row["member"]] != row["ended_by"]]

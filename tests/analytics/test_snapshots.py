@@ -63,8 +63,16 @@ def test_a_group_without_a_record_before_may_have_had_one_that_was_compacted():
     table = parsed(holes)
     whole = rows_of(fed(table))["rounds"][-1]
     assert (whole["cause"], whole["joined"]) == ("unknown", 1)
-    [cut] = rows_of(fed(table), KnownOffsets(5))["rounds"]
-    assert (cut["cause"], cut["joined"], cut["from_state"]) == ("unknown", None, None)
+    for known in (KnownOffsets(5), KnownOffsets(1), KnownOffsets(0, (1,))):
+        [cut] = rows_of(fed(table), known)["rounds"]
+        assert (cut["cause"], cut["joined"], cut["from_state"]) == ("unknown", None, None)
+
+
+def test_a_group_of_the_first_generation_is_new_whatever_was_compacted_before():
+    table = parsed(log(batch([commit("g", "t", 0, 1)]), batch([group("g", 1, "a")])))
+    for known in (KnownOffsets(5), KnownOffsets(1), KnownOffsets(0, (1,))):
+        [first] = rows_of(fed(table), known)["rounds"]
+        assert (first["cause"], first["joined"]) == ("member_joined", 1)
 
 
 def test_records_are_not_compared_across_lost_ones():

@@ -31,6 +31,13 @@ def test_static_restarts_are_one_sentence_with_the_shortest_and_the_longest() ->
     )
 
 
+def test_inferred_replacements_may_be_those_of_a_second_client() -> None:
+    told = Told()
+    restarts(told, 0, 240, 5, 900, 235, source="log", confidence=0.99)
+    [only] = lines(told.entries())
+    assert "pod-0, pod-1, pod-2 restarted, or changed hands, 4 times in 3 min, away for" in only
+
+
 def test_two_are_told_one_by_one() -> None:
     told = Told()
     restarts(told, 0, 240, 5)

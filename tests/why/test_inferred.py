@@ -105,7 +105,27 @@ def came(*members: dict[str, Any], kind: str = "dynamic") -> list[dict[str, Any]
             ),
             "left: probably no call of poll within max.poll.interval.ms.",
         ),
+        (
+            inferred("static_member_joined", from_state="Empty", added=came(POD, kind="static")),
+            "joined with an instance id that the group did not have; the group was empty.",
+        ),
+        (
+            inferred("static_member_returned_unready", POD),
+            "restarted while the group was rebalancing, or a second client has its instance id.",
+        ),
+        (
+            inferred("unknown", removed=gone(POD, code="unknown")),
+            "and the records do not show why: removed after session.timeout.ms, or by an adm",
+        ),
         (inferred("subscription_changed"), "several members rejoined with other topics."),
+        (
+            inferred("member_joined", ANN, more=["subscription_changed"]),
+            "Meanwhile one or more members rejoined with other topics.",
+        ),
+        (
+            inferred("member_joined", outcome="superseded"),
+            "Inferred, 99 %: one or more members joined.",
+        ),
         (inferred("unknown"), "Inferred: the records do not show the cause."),
         (
             inferred("unknown", from_state=None),
@@ -209,6 +229,24 @@ def test_an_inferred_event_says_so_in_its_stored_form() -> None:
     assert line(entry).endswith("ann (on 10.0.0.7) joined (inferred, 99 %)")
     assert entry_json(entry)["confidence"] == 0.99
     assert not folding.unknown
+
+
+def replaced(**fields: Any) -> Event:
+    about = {"who": POD, "old_member": "pod-0", "quick": True, "away_ms": 937, **fields}
+    return event()._replace(type="member_replaced", fields=about)
+
+
+def test_of_an_inferred_replacement_nothing_says_that_it_was_a_restart() -> None:
+    assert line(replaced()).endswith(
+        "restarted after 937 ms and took the place of pod-0, without a rebalance"
+    )
+    assert line(replaced(source=LOG, confidence=0.99)).endswith(
+        "pod (member pod-1, client billing, on 10.0.0.7) took the place of pod-0, 937 ms after its "
+        "last commit, without a rebalance: a restart, or a second client with its instance id "
+        "(inferred, 99 %)"
+    )
+    text = line(replaced(source=LOG, away_ms=None, quick=False))
+    assert "took the place of pod-0, with a rebalance: a restart, or" in text
 
 
 def test_an_event_of_a_coordinator_stays_as_it_is() -> None:
