@@ -2,7 +2,7 @@
 that Kafka makes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -63,30 +63,39 @@ def partitions_with(
 # -- groups --------------------------------------------------------------------------------------
 
 
-class OffsetCommitGuard(RowsGuard):
+class PartitionsGuard(RowsGuard):
+    """An API whose rows are topics with partitions, each of which has a result."""
+
+    asked = answered = "topics"
+    inner = "partitions", "partition_index"
+    # Any: the classes of one response, which take the fields of `denied`.
+    topic: Any
+    partition: Any
+
+    def topic_fields(self, row: Any) -> Mapping[str, str]:
+        """Return the fields that name the topic."""
+        return {"name": row.name}
+
+    def denied(self, row: Any, error: ErrorCode, numbers: Sequence[int]) -> Any:
+        assert self.inner is not None, "topics have partitions"
+        partitions = partitions_with(self.partition, error, numbers, self.inner[1])
+        return self.topic(**self.topic_fields(row), partitions=partitions)
+
+
+class OffsetCommitGuard(PartitionsGuard):
     """OffsetCommit: READ on the group and on each topic."""
 
-    asked = answered = "topics"
-    inner = "partitions", "partition_index"
     order = Order.FIRST
-
-    def denied(self, row: Any, error: ErrorCode, numbers: Sequence[int]) -> Any:
-        make = offset_commit.OffsetCommitResponsePartition
-        partitions = partitions_with(make, error, numbers)
-        return offset_commit.OffsetCommitResponseTopic(name=row.name, partitions=partitions)
+    topic = offset_commit.OffsetCommitResponseTopic
+    partition = offset_commit.OffsetCommitResponsePartition
 
 
-class OffsetDeleteGuard(RowsGuard):
+class OffsetDeleteGuard(PartitionsGuard):
     """OffsetDelete: DELETE on the group, READ on each topic."""
 
-    asked = answered = "topics"
-    inner = "partitions", "partition_index"
     order = Order.FIRST
-
-    def denied(self, row: Any, error: ErrorCode, numbers: Sequence[int]) -> Any:
-        make = offset_delete.OffsetDeleteResponsePartition
-        partitions = partitions_with(make, error, numbers)
-        return offset_delete.OffsetDeleteResponseTopic(name=row.name, partitions=partitions)
+    topic = offset_delete.OffsetDeleteResponseTopic
+    partition = offset_delete.OffsetDeleteResponsePartition
 
 
 class DescribeGroupsGuard(RowsGuard):
@@ -289,43 +298,30 @@ class FetchGuard(ByIdGuard):
         )
 
 
-class ListOffsetsGuard(RowsGuard):
+class ListOffsetsGuard(PartitionsGuard):
     """ListOffsets."""
 
-    asked = answered = "topics"
-    inner = "partitions", "partition_index"
-
-    def denied(self, row: Any, error: ErrorCode, numbers: Sequence[int]) -> Any:
-        make = list_offsets.ListOffsetsPartitionResponse
-        partitions = partitions_with(make, error, numbers)
-        return list_offsets.ListOffsetsTopicResponse(name=row.name, partitions=partitions)
+    topic = list_offsets.ListOffsetsTopicResponse
+    partition = list_offsets.ListOffsetsPartitionResponse
 
 
-class OffsetForLeaderEpochGuard(RowsGuard):
+class OffsetForLeaderEpochGuard(PartitionsGuard):
     """OffsetForLeaderEpoch: DESCRIBE on each topic, or CLUSTER_ACTION as a follower (KIP-320)."""
 
-    asked = answered = "topics"
     inner = "partitions", "partition"
+    topic = offset_for_leader_epoch.OffsetForLeaderTopicResult
+    partition = offset_for_leader_epoch.EpochEndOffset
+
+    def topic_fields(self, row: Any) -> Mapping[str, str]:
+        return {"topic": row.topic}
 
     def resource(self, row: Any) -> Resource | None:
         [(operation, kind)] = self.each
         return operation, kind, row.topic
 
-    def denied(self, row: Any, error: ErrorCode, numbers: Sequence[int]) -> Any:
-        make = offset_for_leader_epoch.EpochEndOffset
-        partitions = partitions_with(make, error, numbers, "partition")
-        return offset_for_leader_epoch.OffsetForLeaderTopicResult(
-            topic=row.topic, partitions=partitions
-        )
 
-
-class DeleteRecordsGuard(RowsGuard):
+class DeleteRecordsGuard(PartitionsGuard):
     """DeleteRecords."""
 
-    asked = answered = "topics"
-    inner = "partitions", "partition_index"
-
-    def denied(self, row: Any, error: ErrorCode, numbers: Sequence[int]) -> Any:
-        make = partial(delete_records.DeleteRecordsPartitionResult, low_watermark=-1)
-        partitions = partitions_with(make, error, numbers)
-        return delete_records.DeleteRecordsTopicResult(name=row.name, partitions=partitions)
+    topic = delete_records.DeleteRecordsTopicResult
+    partition = partial(delete_records.DeleteRecordsPartitionResult, low_watermark=-1)
