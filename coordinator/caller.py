@@ -4,9 +4,17 @@ Not a connection: access is decided before the core is asked, which knows the pr
 """
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from groupkeeper.protocol.message import Message
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""Principal of clients without a login, as Kafka names them."""
+
+
+def known_as(principal: str) -> str:
+    """Return a principal as ACLs and log lines have it; an empty one is that of no login."""
+    return principal or ANONYMOUS
 
 
 class ReplyTo(Protocol):

@@ -19,7 +19,8 @@ from operator import or_
 from typing import Final
 
 from groupkeeper.access.acls import OPERATIONS, WILDCARD, Acl, PatternKind, Permission
-from groupkeeper.access.principal import ANONYMOUS, parse_principal
+from groupkeeper.access.principal import parse_principal
+from groupkeeper.coordinator.caller import known_as
 from groupkeeper.protocol.acl_codes import Operation, ResourceKind
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices
@@ -183,7 +184,7 @@ class Authorizer:
 
     def keys_of(self, principal: str, host: str) -> _Keys:
         """Return the keys of a client for `may`; none for a super user."""
-        who = principal or str(ANONYMOUS)
+        who = known_as(principal)
         if who in self._super_users:
             return ()
         hosts = *_spellings(host.removeprefix("/")), WILDCARD

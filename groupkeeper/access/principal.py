@@ -19,10 +19,6 @@ class Principal(NamedTuple):
         return f"{self.type}:{self.name}"
 
 
-ANONYMOUS: Final = Principal(USER, "ANONYMOUS")
-"""Who connects to a listener without authentication."""
-
-
 def parse_principal(text: str) -> Principal:
     """Parse `Type:name`; the name may have colons. Raises ValueError with a message."""
     kind, colon, name = text.partition(":")

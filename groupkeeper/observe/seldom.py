@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from groupkeeper.coordinator.caller import Caller, Peer
+from groupkeeper.coordinator.caller import Caller, Peer, known_as
 from groupkeeper.coordinator.causes import Who
 from groupkeeper.observe.logs import Logger
 
@@ -18,8 +18,6 @@ AUDIT_S: Final = 1.0
 """Minimum interval between two lines about changes by one principal and address."""
 SHOWN: Final = 5
 """How many changes such a line names."""
-ANONYMOUS: Final = "User:ANONYMOUS"
-"""Principal of clients without a login, as text."""
 
 
 class Seldom:
@@ -75,7 +73,7 @@ class AuditLines:
         """Tell changes, of which `SHOWN` are named: `count` of them, if not all are given. Call it
         on the loop.
         """
-        key = event, who.principal or ANONYMOUS, who.host
+        key = event, known_as(who.principal), who.host
         held = self._held.get(key)
         is_due = held is None
         if held is None:

@@ -2,14 +2,15 @@
 
 import pytest
 
-from groupkeeper.access.principal import ANONYMOUS, Principal, parse_principal
+from groupkeeper.access.principal import Principal, parse_principal
+from groupkeeper.coordinator.caller import known_as
 
 
 def test_a_principal_is_type_and_name() -> None:
     assert parse_principal("User:alice") == Principal("User", "alice")
     assert str(Principal("User", "CN=a,O=b")) == "User:CN=a,O=b"
     assert parse_principal("User:a:b") == Principal("User", "a:b")
-    assert str(ANONYMOUS) == "User:ANONYMOUS"
+    assert known_as("") == "User:ANONYMOUS"
 
 
 @pytest.mark.parametrize("text", ["", "alice", "User:", ":alice", ":"])

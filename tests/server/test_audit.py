@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.observe.seldom import ANONYMOUS, AUDIT_S, SHOWN, AuditLines
+from groupkeeper.coordinator.caller import ANONYMOUS
+from groupkeeper.observe.seldom import AUDIT_S, SHOWN, AuditLines
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_configs import ResourceType
 from groupkeeper.protocol.messages.incremental_alter_configs import (

@@ -10,8 +10,7 @@ from typing import Final
 
 from groupkeeper.access.acls import CLUSTER_NAME
 from groupkeeper.access.authorizer import Authorizer
-from groupkeeper.access.principal import ANONYMOUS
-from groupkeeper.coordinator.caller import Caller, Peer
+from groupkeeper.coordinator.caller import Caller, Peer, known_as
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.seldom import Seldom
 from groupkeeper.protocol.acl_codes import Operation, ResourceKind
@@ -21,11 +20,6 @@ LINE_S: Final = 1.0
 """Minimum interval between two lines about denials of one address."""
 
 _log = Logger("access")
-
-
-def name_of(peer: Peer) -> str:
-    """Return the principal of a client as text."""
-    return peer.principal or str(ANONYMOUS)
 
 
 class Rights:
@@ -52,7 +46,11 @@ class Rights:
         self._denied[api, resource.name] += 1
         if times := self._seldom.due(peer.host):
             what = {"operation": operation.name, "resource": f"{resource.name} {name!r}"}
-            who = {"principal": name_of(peer), "client": peer.host, "client_id": peer.client_id}
+            who = {
+                "principal": known_as(peer.principal),
+                "client": peer.host,
+                "client_id": peer.client_id,
+            }
             _log.warning("denied", **who, api=api, **what, times=times)
 
 
