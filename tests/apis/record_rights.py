@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from groupkeeper.access.acls import Acl
-from groupkeeper.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -25,6 +24,7 @@ from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequ
 from groupkeeper.protocol.registry import APIS
 from tests.apis.rights_cases import SETTINGS, Case, base_acls, cases, comparable
 from tests.parity.brokers import Broker, Kafka, Profile
+from tests.support.guarded import create_acls_request
 from tests.support.wire import Client
 
 RECORDED = Path(__file__).with_name("rights.json")
@@ -37,19 +37,7 @@ def connect(port: int, source: str) -> Client:
 
 
 def create(admin: Client, acls: tuple[Acl, ...] | list[Acl]) -> None:
-    creations = [
-        AclCreation(
-            resource_type=each.resource,
-            resource_name=each.name,
-            resource_pattern_type=each.pattern,
-            principal=each.principal,
-            host=each.host,
-            operation=each.operation,
-            permission_type=each.permission,
-        )
-        for each in acls
-    ]
-    results = admin.call(3, CreateAclsRequest(creations=creations)).results
+    results = admin.call(3, create_acls_request(acls)).results
     assert not any(each.error_code for each in results), results
 
 

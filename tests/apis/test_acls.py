@@ -2,7 +2,7 @@
 test_rights.py.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -12,10 +12,9 @@ from groupkeeper.access import acl_changes
 from groupkeeper.access.acls import Acl
 from groupkeeper.apis import acls
 from groupkeeper.protocol.acl_codes import Operation, ResourceKind
-from groupkeeper.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from groupkeeper.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from groupkeeper.protocol.messages.describe_acls import DescribeAclsRequest
-from tests.support.guarded import BOB, authorizer_of, client_of, guarded, right
+from tests.support.guarded import BOB, authorizer_of, client_of, create_acls_request, guarded, right
 from tests.support.served import Client, Lines, Served
 
 POLICY_VIOLATION, SECURITY_DISABLED, STORAGE_ERROR = 44, 54, 56
@@ -33,24 +32,8 @@ ANY: dict[str, Any] = {
 }
 
 
-def creations(acls: Sequence[Acl]) -> CreateAclsRequest:
-    rows = [
-        AclCreation(
-            resource_type=each.resource,
-            resource_name=each.name,
-            resource_pattern_type=each.pattern,
-            principal=each.principal,
-            host=each.host,
-            operation=each.operation,
-            permission_type=each.permission,
-        )
-        for each in acls
-    ]
-    return CreateAclsRequest(creations=rows)
-
-
 def create(client: Client, *acls: Acl) -> list[int]:
-    return [each.error_code for each in client.call(3, creations(acls)).results]
+    return [each.error_code for each in client.call(3, create_acls_request(acls)).results]
 
 
 def described(client: Client) -> set[tuple[int, str, str, int]]:
@@ -105,7 +88,7 @@ def test_a_kill_keeps_what_was_acknowledged_and_nothing_half(served: Served, see
     asked = dict(answered)
     for number in range(40):
         pair = [READ._replace(name=f"g{number}", operation=each) for each in (OP.READ, OP.DELETE)]
-        client.send(3, creations(pair))
+        client.send(3, create_acls_request(pair))
         asked = answered | {number: True}
         if chance.random() < 0.2:
             served.advance(chance.random() / 1000)
@@ -155,7 +138,7 @@ def test_limits_are_told(served: Served, monkeypatch: pytest.MonkeyPatch) -> Non
     admin = served.client()
     monkeypatch.setattr(acl_changes, "MAX_CHANGES", 2)
     many = [READ._replace(name=f"g{at}") for at in range(4)]
-    answer = admin.call(3, creations(many[:3]))
+    answer = admin.call(3, create_acls_request(many[:3]))
     assert {each.error_code for each in answer.results} == {POLICY_VIOLATION}
     assert answer.results[0].error_message == "More than 2 ACLs in a single request."
     assert create(admin, *many[:2]) == [0, 0] and create(admin, many[2]) == [0]

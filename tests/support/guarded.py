@@ -1,12 +1,13 @@
 """Servers in memory with an authorizer, and clients with a principal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from groupkeeper.access.acls import CLUSTER_NAME, Acl, PatternKind, Permission
 from groupkeeper.access.authorizer import Authorizer
 from groupkeeper.connections.connection import Connection
 from groupkeeper.protocol.acl_codes import Operation, ResourceKind
+from groupkeeper.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from tests.support.served import Client, Served
 
 AUTHORIZER = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -47,3 +48,20 @@ def right(
 def grant(served: Served, *acls: Acl) -> None:
     for acl in acls:
         authorizer_of(served).add(acl)
+
+
+def create_acls_request(acls: Iterable[Acl]) -> CreateAclsRequest:
+    """A request that adds these."""
+    rows = [
+        AclCreation(
+            resource_type=each.resource,
+            resource_name=each.name,
+            resource_pattern_type=each.pattern,
+            principal=each.principal,
+            host=each.host,
+            operation=each.operation,
+            permission_type=each.permission,
+        )
+        for each in acls
+    ]
+    return CreateAclsRequest(creations=rows)
