@@ -1,4 +1,4 @@
-"""What the coordinator may do for a group beyond Apache Kafka, as its configs say: all off by
+"""Policies of a group: its configs let the coordinator do more than Apache Kafka. All are off by
 default, and then nothing differs from Kafka.
 
 Pure: settings and what they allow. Who is kept, and for whom, is in `coordinator.seats`.

@@ -150,7 +150,7 @@ class Seat:
 
 
 class AskState(Enum):
-    """How far a member is that gets other partitions without a rebalance."""
+    """The progress of a member that gets other partitions without a rebalance."""
 
     ASKED = auto()
     """Its next heartbeat is answered REBALANCE_IN_PROGRESS."""

@@ -20,7 +20,7 @@ class ResourceKind(IntEnum):
 
 
 class Operation(IntEnum):
-    """What is allowed or denied."""
+    """Operations that ACLs allow or deny."""
 
     UNKNOWN = 0
     ANY = 1

@@ -22,7 +22,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class PatternKind(IntEnum):
-    """How the name of an ACL, or of a filter, is meant."""
+    """The meaning of the name in an ACL, or in a filter."""
 
     UNKNOWN = 0
     ANY = 1

@@ -1,4 +1,4 @@
-"""What the server reads of X.509 certificates: subject, and end of validity.
+"""Reads subject and end of validity of X.509 certificates.
 
 The names of principals have to be Java's, to the byte, and Python's own reading of a certificate
 loses the types of strings. Only certificates that OpenSSL has accepted come here.

@@ -19,7 +19,7 @@ _JAVA: Final = re.compile(r"TLS_(?:(\w+)_)?WITH_(\w+)")
 
 
 class CipherSuites(NamedTuple):
-    """What `ssl.cipher.suites` allows."""
+    """The cipher suites that `ssl.cipher.suites` allows."""
 
     tls_1_2: str
     """OpenSSL's list; empty if there is none."""

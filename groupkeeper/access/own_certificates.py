@@ -27,7 +27,7 @@ _EARLIER: Final = timedelta(minutes=5)
 
 
 class CertificateFiles(NamedTuple):
-    """What is made in a folder. Those with keys have mode 0600."""
+    """The files made in a folder. Files with keys have mode 0600."""
 
     authority: Path
     authority_key: Path

@@ -10,7 +10,7 @@ USER: Final = "User"
 
 
 class Principal(NamedTuple):
-    """Who sends requests, or whom an ACL is about."""
+    """A sender of requests, or the subject of an ACL."""
 
     type: str
     name: str

@@ -14,7 +14,7 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 
 
 class SaslStep(NamedTuple):
-    """What a conversation answers to one token."""
+    """The answer of a conversation to one token."""
 
     reply: bytes = b""
     """The server's token."""

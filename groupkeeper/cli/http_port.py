@@ -46,7 +46,7 @@ class NoAccess(Exception):
 
 @dataclass(slots=True, frozen=True)
 class HttpTarget:
-    """Where a port is, and how to ask it."""
+    """Address, TLS and token of a port to ask."""
 
     address: Address | None = None
     """None: not given."""

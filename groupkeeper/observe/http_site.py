@@ -270,7 +270,7 @@ class _Connection:
 
 
 class Admission(NamedTuple):
-    """What requests have to have."""
+    """Conditions that requests have to meet."""
 
     names: Collection[str] | None = None
     """Names of the server for the Host header; None if the APIs check it themselves."""

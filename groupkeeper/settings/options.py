@@ -24,7 +24,7 @@ PLAINTEXT: Final = "PLAINTEXT"
 
 
 class SecurityProtocol(Enum):
-    """What clients of a listener speak below Kafka's protocol. Source: Kafka's enum."""
+    """The security of a listener, below Kafka's protocol. Source: Kafka's enum."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"

@@ -51,7 +51,7 @@ _HEAD: Final = Struct(">8xi")
 
 @dataclass(slots=True)
 class FoldStep:
-    """What a response changed."""
+    """The changes that a response made."""
 
     position: int
     """Offset to fetch next."""
@@ -115,7 +115,7 @@ class PartitionWatch:
 
     @property
     def known(self) -> KnownOffsets:
-        """How far the log is known at the present position."""
+        """The known part of the log, at the present position."""
         losses = [0] if self._has_dropped and not self._lost_until else self._lost_until
         return KnownOffsets(self._coverage.whole_from, tuple(losses))
 

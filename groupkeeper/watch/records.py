@@ -93,8 +93,8 @@ class LogReader:
 
     @property
     def known(self) -> KnownOffsets:
-        """How far the partition is known at the last record read: from the last gap on. An earlier
-        gap may have been a compaction; losses are unreadable batches.
+        """The known part of the partition, at the last record read: from the last gap on. An
+        earlier gap may have been a compaction; losses are unreadable batches.
         """
         return KnownOffsets(self._whole_from, tuple(self._lost_until))
 

@@ -1,4 +1,4 @@
-"""What an observer could not read or keep: log lines, and the numbers of its metrics."""
+"""Tells what an observer could not read or keep: log lines, and the numbers of its metrics."""
 
 from collections.abc import Mapping, Sequence
 

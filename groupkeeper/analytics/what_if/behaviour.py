@@ -246,7 +246,9 @@ def _are_java(rows: Iterable[HistoryRow]) -> bool:
 def _heard(
     rows: Sequence[HistoryRow], known: Mapping[str, Life], lives: Iterable[Life], *, from_join: bool
 ) -> dict[str, list[tuple[int, int]]]:
-    """Who rejoined last in a rebalance had learnt of it from a heartbeat right before."""
+    """Return pairs of times by client, between which it sent a heartbeat: the member that
+    rejoined last in a rebalance learned of the rebalance from its heartbeat right before.
+    """
     starts: dict[str, list[int]] = defaultdict(list)
     for life in lives:
         starts[life.client].append(life.start_ms)

@@ -18,7 +18,7 @@ class BadHistory(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What the clients of a history have in common; times are milliseconds."""
+    """Times that all clients of a history have in common, in milliseconds."""
 
     session_ms: int
     heartbeat_ms: int

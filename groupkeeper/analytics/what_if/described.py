@@ -33,7 +33,7 @@ _FOLDER: Final = files("groupkeeper.analytics.what_if") / "histories"
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What happened, whatever the design is; times are milliseconds from its beginning."""
+    """Events that are the same under each design; times are milliseconds from the beginning."""
 
     name: str
     title: str

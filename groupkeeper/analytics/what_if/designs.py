@@ -13,7 +13,7 @@ from groupkeeper.coordinator.policy import OFF, Policy
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Who does what about a change of the group."""
+    """A way to handle changes of a group: assignor, instance ids and policies."""
 
     title: str
     about: str
@@ -26,8 +26,8 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a history cost under a design; sums are partition-seconds. The first rebalance, in which
-    the members got their first partitions, does not count.
+    """The cost of a history under a design; sums are partition-seconds. The first rebalance, in
+    which the members got their first partitions, does not count.
     """
 
     rebalances: int

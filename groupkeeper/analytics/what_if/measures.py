@@ -55,7 +55,7 @@ class _Readers:
 
 
 class _Balance:
-    """How uneven the shares of the running clients are."""
+    """Measures the imbalance between the shares of the running clients."""
 
     def __init__(self, most: int) -> None:
         """`most`: how many clients are to have partitions; 0 for all."""

@@ -147,7 +147,7 @@ def what_if(
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What clients of a group did until `end_ms`, and its rebalances whose start was read."""
+    """The lives of a group's clients until `end_ms`, and its rebalances whose start was read."""
 
     lives: Sequence[Life]
     behaviour: Behaviour

@@ -59,7 +59,7 @@ WholeRefusal = Response | Slices[Any] | None
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """What guards are made of."""
+    """An API that a guard protects, with the parts that the guard uses."""
 
     key: ApiKey
     needs: Need

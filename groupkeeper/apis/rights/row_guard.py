@@ -27,7 +27,7 @@ _TAKEN: Final = 200
 
 
 class Order(Enum):
-    """Where the results of denied rows are in a response."""
+    """The places of denied rows' results in a response."""
 
     FIRST = auto()
     LAST = auto()

@@ -1,4 +1,4 @@
-"""Where users are kept: a cluster, or the data directory of a server that does not run."""
+"""The place of users: a cluster, or the data directory of a server that does not run."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

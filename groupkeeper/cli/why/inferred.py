@@ -29,8 +29,8 @@ class Inferred(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """How much to read: from a time on (Unix ms), or from an hour ago; further back for so many
-    rounds, and until there is a record of the group.
+    """The part of the log to read: from a time on (Unix ms), or from an hour ago; further back
+    for so many rounds, and until there is a record of the group.
     """
 
     since_ms: int | None = None
