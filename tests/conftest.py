@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from groupkeeper.observe import logs
+from tests.support.collector import restore_collector
 from tests.support.process import inherit_no_ignored_signals
 from tests.support.served import Lines, Served
 from tests.tiers import is_long
@@ -65,6 +66,13 @@ def _no_settings_from_outside() -> None:
     """What the developer's shell exports must not change what a test sees."""
     for name in [name for name in os.environ if name.startswith("GROUPKEEPER_")]:
         del os.environ[name]
+
+
+@pytest.fixture(autouse=True)
+def _collector() -> Iterator[None]:
+    """Collections of garbage are not changed by tests before this one."""
+    yield
+    restore_collector()
 
 
 @pytest.fixture

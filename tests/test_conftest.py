@@ -1,10 +1,15 @@
-"""The command line of pytest, as `make test ARGS=...` passes it."""
+"""The command line of pytest, as `make test ARGS=...` passes it, and what tests share."""
 
+import gc
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from groupkeeper.server.collector import keep_collections_short
+from tests.support.collector import THRESHOLD
 from tests.support.process import ROOT
 
 
@@ -30,3 +35,14 @@ def test_tests_of_a_group_run_in_one_process(tmp_path: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ran.returncode == 0, ran.stdout
     assert len([*tmp_path.glob("*.pid")]) == 1
+
+
+@pytest.mark.xdist_group("collector")
+@pytest.mark.parametrize("number", range(2))
+def test_garbage_is_collected_as_usual_after_a_test_that_changes_that(number: int) -> None:
+    """What tests leave was never freed after one that ran `observe`: a process took 7 GB."""
+    assert gc.get_threshold() == THRESHOLD
+    assert not [each for each in gc.callbacks if type(each).__module__.startswith("groupkeeper")]
+    assert not gc.get_freeze_count()
+    keep_collections_short()
+    gc.freeze()
