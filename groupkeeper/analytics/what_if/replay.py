@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from typing import Any, Final
 
-from groupkeeper.analytics.what_if.assignor import shared
+from groupkeeper.analytics.what_if.assignor import ranges, shared
 from groupkeeper.analytics.what_if.behaviour import Behaviour
 from groupkeeper.analytics.what_if.client import GROUP, ModelClient, OnAnswer
 from groupkeeper.analytics.what_if.embedded import TOPIC, assigned_in
@@ -288,11 +288,10 @@ class _Replay:
         self._take(self._partition.handle(request, Caller(0, Peer("", "")), token, now))
 
     def plan(self, owned: dict[str, list[int]]) -> dict[str, list[int]]:
-        """Assign even shares. Eager: like the range assignor. Cooperative: members keep what they
-        can, and a partition that another member has to revoke first is not assigned yet (KIP-429).
-        """
-        kept = owned if self.is_cooperative else {member: list[int]() for member in owned}
-        return shared(kept, self.behaviour.partitions)
+        """Assign even shares: ranges if members are eager, else they keep what they can."""
+        if self.is_cooperative:
+            return shared(owned, self.behaviour.partitions)
+        return ranges(owned, self.behaviour.partitions)
 
     def assigned(self, client: ModelClient) -> None:
         """Count the partitions of a client anew: they changed, or it began or ceased to read."""
