@@ -3,6 +3,7 @@ real clients: tests/policies/predicted.
 """
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -69,6 +70,14 @@ def test_a_rebalance_tells_when_its_last_member_sent_a_heartbeat() -> None:
     assert run(lives, behaviour).unread_ms == 4 * 2_060
     assert run(leaver(4_000), behaviour).unread_ms == 4 * 2_040
     assert run(lives).unread_ms == 4 * 2_000
+
+
+def test_heartbeats_are_not_known_of_who_is_told_at_another_time() -> None:
+    """Each assignment begins an interval: under a policy it comes earlier than it did."""
+    behaviour = replace(EIGHT, heard={"a": [(12_400, 21_460)]})
+    assert run(leaver(7_000), behaviour).unread_ms == 4 * 2_000
+    kept = replace(behaviour, beats_anew=False)
+    assert run(leaver(7_000), kept).unread_ms == 4 * 2_460
 
 
 def test_a_newcomer_that_comes_last_has_sent_no_heartbeat() -> None:

@@ -30,6 +30,8 @@ INITIAL_DELAY_MS: Final = 3_000
 """`group.initial.rebalance.delay.ms` of a coordinator with Kafka's defaults."""
 SLOW_MS: Final = 1_000
 """A client that joins an interval of heartbeats and this much later than all others was busy."""
+BEATS_WITHIN_MS: Final = 100
+"""How far apart heartbeats are whose timers began together: so often Java's thread looks."""
 _OUTSIDE: Final = {
     "subscription_changed": "the client changed its subscription",
     "leader_rejoined": "the leader saw partitions come or go",
@@ -75,8 +77,10 @@ class Behaviour:
         """Return when a client sends its next heartbeat that was told its assignment at `told_ms`:
         between that and one that is known they come at equal intervals. None if none is known.
         """
+        # A timer that begins anew with each assignment is known for those at that time only.
+        within_ms = BEATS_WITHIN_MS if self.beats_anew else SLOW_MS
         for since_ms, at_ms in self.heard.get(client, ()):
-            if abs(since_ms - told_ms) < SLOW_MS and now < at_ms:
+            if abs(since_ms - told_ms) < within_ms and now < at_ms:
                 number = max(1, round((at_ms - since_ms) / self.heartbeat_ms))
                 interval = (at_ms - since_ms) / number
                 passed = max(0, now - since_ms) // interval

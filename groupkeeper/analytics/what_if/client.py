@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from groupkeeper.analytics.what_if.behaviour import Behaviour
+from groupkeeper.analytics.what_if.behaviour import BEATS_WITHIN_MS, Behaviour
 from groupkeeper.analytics.what_if.embedded import assigned_in, assignment, owned_in, subscription
 from groupkeeper.analytics.what_if.lives import Life
 from groupkeeper.coordinator.caller import Peer
@@ -34,8 +34,6 @@ JOIN_VERSION: Final = 9
 SYNC_VERSION: Final = 5
 HEARTBEAT_VERSION: Final = 4
 LEAVE_VERSION: Final = 5
-BEATS_WITHIN_MS: Final = 100
-"""How far apart heartbeats are whose timers began together: so often Java's thread looks."""
 
 # Any: the response of the request's type.
 OnAnswer = Callable[[Any], None]
