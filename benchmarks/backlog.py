@@ -6,7 +6,6 @@ compaction. While it loads, a member of a group in a partition without records b
 """
 
 import contextlib
-import re
 import shutil
 import time
 from collections import Counter
@@ -15,11 +14,11 @@ from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 from random import Random
-from urllib.request import urlopen
 
 from benchmarks import wire
 from benchmarks.cases import LostCommitError
 from benchmarks.crowd import Link
+from benchmarks.loop_times import Iterations, iterations, worst_ms
 from benchmarks.members import Group, Member, form
 from benchmarks.processes import cpu_seconds
 from benchmarks.targets import Home, Server, create_topic, new_home
@@ -49,8 +48,6 @@ COMPACTING = {
 }
 _COMPACTED_S = 600.0
 _PAUSE_S = 0.002
-_HTTP = re.compile(r"http=(\S+)")
-_BUCKET = re.compile(r'groupkeeper_loop_iteration_seconds_bucket\{le="([^"]+)"\} (\S+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +209,7 @@ def start(after: Server, backlog: Backlog, *, kill: bool = True) -> tuple[dict[s
         watched = _watched(server, member, backlog)
         figures = {**watched, "first_ms": first, "records": float(backlog.records)}
         if before:
-            figures["iteration_ms"] = _worst(before, _iterations(server))
+            figures["iteration_ms"] = worst_ms(before, _iterations(server))
         return figures | {"log_mib": log_mib(server)}, server
     finally:
         server.stop(kill=kill)
@@ -342,30 +339,6 @@ def _p99(values: list[float]) -> float:
     return sorted(values)[int(len(values) * 0.99)]
 
 
-def _iterations(server: Server) -> dict[float, float]:
-    """Iterations of the event loop by upper bound in seconds, those of smaller bounds included, as
-    the server's metrics tell; empty for other targets.
-
-    Raises OSError before the server is ready.
-    """
-    if server.name != "groupkeeper":
-        return {}
-    text = metrics(server)
-    return {float(bound): float(number) for bound, number in _BUCKET.findall(text)}
-
-
-def metrics(server: Server) -> str:
-    """What /metrics says. Raises OSError before the server is ready."""
-    found = _HTTP.search(server.output())
-    if not found:
-        raise OSError("not ready")
-    with urlopen(f"http://{found[1]}/metrics", timeout=10) as answer:  # our own address
-        text: str = answer.read().decode()
-    return text
-
-
-def _worst(before: dict[float, float], after: dict[float, float]) -> float:
-    """Upper bound in ms of the longest iteration between two looks at the metrics."""
-    more = {bound: number - before[bound] for bound, number in after.items()}
-    every = more[float("inf")]
-    return 1000 * next(bound for bound, number in more.items() if number == every)
+def _iterations(server: Server) -> Iterations:
+    """Empty for other targets. Raises OSError before the server is ready."""
+    return iterations(server.metrics()) if server.name == "groupkeeper" else {}

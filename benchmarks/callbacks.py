@@ -8,18 +8,17 @@ situation, in processor time, and ends with exit code 1 if one took longer than 
 """
 
 import argparse
-import json
 import os
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.request import urlopen
 
+from benchmarks.loop_times import Callback, LongestCallbacks
 from groupkeeper.protocol.message import Message, key_of
 from groupkeeper.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -53,20 +52,13 @@ REBALANCE_MS = 20_000
 SESSION_MS, SHORT_SESSION_MS = 90_000, 45_000
 
 
-class Callback(NamedTuple):
-    """The longest one of a time."""
-
-    ms: float
-    name: str
-    count: int
-
-
 class TimedServer:
     """A server, and what it has measured."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._told, self._lines = folder / "callbacks", 0
+        self._told = folder / "callbacks"
+        self._longest = LongestCallbacks(self._told)
         self.start()
 
     def start(self) -> None:
@@ -87,15 +79,7 @@ class TimedServer:
 
     def longest(self) -> Callback:
         """Since it was asked for last."""
-        self._lines += 1
-        self.process.send_signal(signal.SIGUSR2)
-        lines: list[str] = []
-        while len(lines) < self._lines:
-            time.sleep(0.02)
-            if self._told.exists():
-                lines = self._told.read_text(encoding="utf-8").splitlines()
-        found = json.loads(lines[-1])
-        return Callback(found["ms"], found["callback"], found["count"])
+        return self._longest.since_last(self.process.pid)
 
 
 class Members:

@@ -9,14 +9,12 @@ limit of series, once with series for every group.
 import argparse
 import asyncio
 import os
-import re
 import statistics
 import struct
 import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +24,7 @@ from aiokafka import AIOKafkaProducer
 from benchmarks import cases, report, wire
 from benchmarks.crowd import Link
 from benchmarks.hotloop import Outcome
+from benchmarks.loop_times import iterations, longer_than
 from benchmarks.members import stable_groups
 from benchmarks.processes import GENERATOR_CORE, cpu_seconds, on_core, resident_mib
 from benchmarks.targets import Server, create_topic, first_join
@@ -38,9 +37,6 @@ EVERY_S = 2.0
 """Between the beginnings of two scrapes: a page is kept for a second after it was made."""
 MOST_SERIES = 2**31 - 1
 
-_AT = re.compile(r"http=(\S+)")
-_BUCKET = re.compile(r'^groupkeeper_loop_iteration_seconds_bucket\{le="([^"]+)"\} (\S+)', re.M)
-
 
 @dataclass(slots=True)
 class Scrapes:
@@ -49,14 +45,6 @@ class Scrapes:
     seconds: list[float] = field(default_factory=list)
     samples: int = 0
     size: int = 0
-
-
-def page(server: Server) -> str:
-    found = _AT.search(server.output())
-    assert found is not None, "not ready"
-    with urllib.request.urlopen(f"http://{found[1]}/metrics", timeout=60) as answer:
-        text: bytes = answer.read()
-    return text.decode()
 
 
 async def produce(port: int, partitions: int) -> None:
@@ -87,17 +75,13 @@ def commit(port: int, groups: int, partitions: int) -> None:
             link.call(request._replace(body=bytes(body)))
 
 
-def iterations(text: str) -> dict[float, int]:
-    return {float(bound): int(float(count)) for bound, count in _BUCKET.findall(text)}
-
-
 def scraped_meanwhile(server: Server, work: threading.Thread) -> Scrapes:
     """Scrape, one after the other, until some work is done."""
     found = Scrapes()
     work.start()
     while work.is_alive():
         began = time.monotonic()
-        text = page(server)
+        text = server.metrics()
         found.seconds.append(time.monotonic() - began)
         found.size = len(text)
         found.samples = sum(not line.startswith("#") for line in text.splitlines())
@@ -108,20 +92,19 @@ def scraped_meanwhile(server: Server, work: threading.Thread) -> Scrapes:
 def measure(server: Server, options: argparse.Namespace) -> None:
     groups = stable_groups(server.port, CONNECTIONS, 10)
     beats = cases.beating([member for group in groups for member in group.members])
-    page(server)  # imports what a first scrape needs
+    server.metrics()  # imports what a first scrape needs
     quiet = beats.run(options.seconds, rate=BEATS_PER_S)
-    before, used, rss = iterations(page(server)), cpu_seconds(server.pid), resident_mib(server.pid)
+    before = iterations(server.metrics())
+    used, rss = cpu_seconds(server.pid), resident_mib(server.pid)
     loud: list[Outcome] = []
     work = threading.Thread(
         target=lambda: loud.append(beats.run(options.seconds, rate=BEATS_PER_S))
     )
     found = scraped_meanwhile(server, work)
     used = cpu_seconds(server.pid) - used
-    after = iterations(page(server))
-    longer = {
-        bound: (after[float("inf")] - after[bound]) - (before[float("inf")] - before[bound])
-        for bound in (0.005, 0.01, 0.02, 0.05)
-    }
+    after = iterations(server.metrics())
+    bounds = 0.005, 0.01, 0.02, 0.05
+    longer = {bound: longer_than(bound, after) - longer_than(bound, before) for bound in bounds}
     print(
         f"  {found.samples} samples, {found.size / 1e6:.1f} MB; {len(found.seconds)} scrapes, "
         f"median {statistics.median(found.seconds):.2f} s, slowest {max(found.seconds):.2f} s; "

@@ -18,6 +18,7 @@ from typing import Final
 
 from benchmarks import cases, decisions
 from benchmarks.encrypted import cost_of_tls, many_handshakes
+from benchmarks.loop_times import LongestCallbacks, iterations, longer_than
 from benchmarks.processes import GENERATOR_CORE, on_core, raise_file_limit, resident_mib
 from benchmarks.sides import Sides, compare, groupkeeper_with
 from benchmarks.targets import ROOT, Server, Target, first_join, groupkeeper_of, running
@@ -30,9 +31,11 @@ ACLS: Final = 1_000
 MEMBERS: Final = 50
 HANDSHAKES: Final = 2_000
 LITERAL, ALLOW = 3, 3
+TOLD: Final = "callbacks"
 
 HEARTBEATS_LEAST, COMMITS_LEAST, TLS_LEAST = 0.95, 0.90, 0.65
 HANDSHAKES_S, BEAT_P99_MS = 5.0, 50.0
+CALLBACK_MS, ITERATION_S = 5.0, 0.02
 START_MS, IDLE_MIB = 100.0, 6.0
 
 WITH_ACLS: Final[Mapping[str, str]] = {
@@ -91,23 +94,50 @@ def tls_target(base: Path) -> Target:
     return Target(command)
 
 
+def timed(target: Target) -> Target:
+    """The same, which measures its callbacks."""
+
+    def command(port: int, folder: Path, settings: Mapping[str, str]) -> list[str]:
+        python, _, _, *words = target.command(port, folder, settings)
+        told = f"LONGEST_CALLBACKS={folder / TOLD}"
+        return ["env", told, python, "-m", "benchmarks.timed_loop", *words]
+
+    return Target(command)
+
+
 def client_context(base: Path) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=base / "certificates" / "ca.pem")
 
 
 def measure_tls(base: Path, rounds: int, seconds: float) -> list[str]:
     slow = []
-    with on_core(GENERATOR_CORE), running("tls", base, tls_target(base)) as server:
+    target = tls_target(base)
+    with on_core(GENERATOR_CORE), running("tls", base, target) as server:
         context = client_context(base)
         ratio = cost_of_tls(server, context, MEMBERS, rounds, seconds)
         print(f"heartbeats over TLS: {ratio:.2f} of plain ones")
         if ratio < TLS_LEAST:
             slow.append(f"heartbeats over TLS: {ratio:.2f} of plain ones, promised {TLS_LEAST}")
+        before = longer_than(ITERATION_S, iterations(server.metrics()))
         crowd = many_handshakes(server, context, HANDSHAKES)
+        long = longer_than(ITERATION_S, iterations(server.metrics())) - before
+    with on_core(GENERATOR_CORE), running("timed", base, timed(target)) as server:
+        callbacks = LongestCallbacks(server.folder / TOLD)
+        callbacks.since_last(server.pid)
+        many_handshakes(server, context, HANDSHAKES)
+        longest = callbacks.since_last(server.pid)
     print(
         f"{HANDSHAKES} TLS connections from one second: all in after {crowd.seconds:.1f} s, "
         f"heartbeats of others p99 {crowd.beat_p99_ms:.1f} ms"
     )
+    print(
+        f"meanwhile {long} iterations of the event loop over {ITERATION_S * 1000:.0f} ms; longest "
+        f"callback of {longest.count}: {longest.ms:.1f} ms, {longest.name}"
+    )
+    if long:
+        slow.append(f"handshakes: {long} iterations over {ITERATION_S * 1000:.0f} ms, promised 0")
+    if longest.ms > CALLBACK_MS:
+        slow.append(f"handshakes: a callback of {longest.ms:.1f} ms of {CALLBACK_MS:.0f}")
     if crowd.seconds > HANDSHAKES_S:
         slow.append(f"{HANDSHAKES} handshakes: {crowd.seconds:.1f} s of {HANDSHAKES_S:.0f}")
     if crowd.beat_p99_ms > BEAT_P99_MS:

@@ -7,6 +7,7 @@ on it is in cases.py.
 import contextlib
 import itertools
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
+from urllib.request import urlopen
 
 from benchmarks import kafka, wire
 from benchmarks.crowd import Link
@@ -25,6 +27,8 @@ from groupkeeper.protocol.api_keys import ApiKey
 
 ROOT = Path(__file__).parent.parent
 _READY_S = 90.0
+_METRICS_S = 60.0
+_HTTP = re.compile(r"http=(\S+)")
 _STOP_S = 20.0
 _POLL_S = 0.002
 _PORTS = range(24100, 32000, 10)  # above 32768 a client's connection may sit on one
@@ -132,6 +136,15 @@ class Server:
         with self._output.open("rb") as output:
             output.seek(self._said_before)
             return output.read().decode(errors="replace")
+
+    def metrics(self) -> str:
+        """What /metrics says. Raises OSError before the server is ready."""
+        found = _HTTP.search(self.output())
+        if not found:
+            raise OSError("not ready")
+        with urlopen(f"http://{found[1]}/metrics", timeout=_METRICS_S) as answer:  # our own address
+            text: bytes = answer.read()
+        return text.decode()
 
     def wait(self, attempt: Callable[["Server"], None]) -> float:
         """Tries until it succeeds; milliseconds since the process was started."""

@@ -45,3 +45,4 @@ def test_tls_is_compared_with_plain_connections(
     printed = capsys.readouterr().out
     assert "heartbeats over TLS: " in printed
     assert "20 TLS connections from one second: all in after" in printed
+    assert "iterations of the event loop over 20 ms; longest callback of" in printed

@@ -3,7 +3,6 @@
 What is measured ends up in `Figures`; whether that is good is `verdict.py`'s question.
 """
 
-import re
 import subprocess
 import threading
 import time
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from benchmarks.loop_times import iterations, longer_than
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from tests.chaos.canary import SOURCE, Seen, bystander, canary
 from tests.chaos.children import Child, ChildError
@@ -37,7 +37,6 @@ KILL_MIB = 4_096.0
 ATTACKER_NICE = 10
 """Attackers share the cores with the server that is measured, and must not starve it."""
 ITERATION_S, STALL_S = 0.02, 0.05
-_BUCKET = re.compile(r'groupkeeper_loop_iteration_seconds_bucket\{le="([^"]+)"\} (\S+)')
 
 
 @dataclass
@@ -299,11 +298,10 @@ class _Trial:
     def _slow_iterations(self) -> tuple[int, int] | None:
         """How many took longer than 20 and than 50 ms so far."""
         _, text = self._server.page("/metrics", 5.0)
-        counts = {float(bound): int(float(count)) for bound, count in _BUCKET.findall(text)}
+        counts = iterations(text)
         if not {ITERATION_S, STALL_S} <= counts.keys():
             return None
-        every = counts[float("inf")]
-        return every - counts[ITERATION_S], every - counts[STALL_S]
+        return longer_than(ITERATION_S, counts), longer_than(STALL_S, counts)
 
     def _unready(self) -> str:
         """What a new client and a probe are refused now."""
