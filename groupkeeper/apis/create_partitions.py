@@ -7,11 +7,13 @@ The catalog is changed in topic_admin.py. Source: Kafka's `ControllerApis.create
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.node import Node
+from groupkeeper.observe.seldom import SHOWN, AuditLines
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -43,6 +45,7 @@ class CreatePartitionsHandler:
         self._admin = topics.admin
         self._node_id = node.node_id
         self._response_tasks = topics.response_tasks
+        self._lines = AuditLines()
 
     def handle(
         self, request: CreatePartitionsRequest, caller: Caller, reply_to: ReplyTo
@@ -52,16 +55,22 @@ class CreatePartitionsHandler:
             error = ErrorCode.REQUEST_TIMED_OUT
             return (yield from refused(request, caller.api_version, error))
         failed = partial(server_failed, request, caller.api_version)
-        self._response_tasks.start(self._grow(request), reply_to, failed)
+        self._response_tasks.start(self._grow(request, caller), reply_to, failed)
         return None
 
-    async def _grow(self, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    async def _grow(
+        self, request: CreatePartitionsRequest, caller: Caller
+    ) -> CreatePartitionsResponse:
         async with self._admin.changing:
             grown, results = await self._response_tasks.turns.run(self._plan(request.topics))
             if grown and not request.validate_only:
                 error = await self._admin.change(list(grown.values()))
                 for name in grown if error != ErrorCode.NONE else ():
                     results[name] = _result(name, Refusal(error, UNWRITABLE))
+                if error == ErrorCode.NONE:
+                    some = islice(grown.values(), SHOWN)
+                    shown = [f"{topic.name}: {topic.partition_count} partitions" for topic in some]
+                    self._lines.tell("partitions created", caller.peer, shown, len(grown))
         return CreatePartitionsResponse(results=list(results.values()))
 
     def _plan(

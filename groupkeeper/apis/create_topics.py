@@ -7,11 +7,13 @@ KIP-516 (ids).
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.node import Node
+from groupkeeper.observe.seldom import SHOWN, AuditLines
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -56,6 +58,7 @@ class CreateTopicsHandler:
         self._effective = topics.effective
         self._num_partitions = topics.settings.num_partitions
         self._response_tasks = topics.response_tasks
+        self._lines = AuditLines()
 
     def handle(
         self, request: CreateTopicsRequest, caller: Caller, reply_to: ReplyTo
@@ -67,10 +70,10 @@ class CreateTopicsHandler:
             refusal = Refusal(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
             return (yield from _refuse_all(request, refusal))
         failed = partial(server_failed, request, caller.api_version)
-        self._response_tasks.start(self._create(request), reply_to, failed)
+        self._response_tasks.start(self._create(request, caller), reply_to, failed)
         return None
 
-    async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    async def _create(self, request: CreateTopicsRequest, caller: Caller) -> CreateTopicsResponse:
         turns = self._response_tasks.turns
         await self._admin.await_deletion(requested.name for requested in request.topics)
         async with self._admin.changing:
@@ -81,6 +84,9 @@ class CreateTopicsHandler:
             error = ErrorCode.NONE
             if planned and not request.validate_only:
                 error = await self._admin.create(list(planned.values()))
+                if error == ErrorCode.NONE:
+                    shown = list(islice(planned, SHOWN))
+                    self._lines.tell("topics created", caller.peer, shown, len(planned))
         if error != ErrorCode.NONE:
             refusal = Refusal(error, UNWRITABLE)
             results.update((name, _result(name, refusal)) for name in planned)

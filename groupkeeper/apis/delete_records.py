@@ -6,10 +6,12 @@ The deletion itself is in topics/record_deletion.py and storage/log/log.py. Sour
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo
+from groupkeeper.observe.seldom import SHOWN, AuditLines
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_records import (
     HIGH_WATERMARK,
@@ -38,60 +40,72 @@ class DeleteRecordsHandler:
         self._log_opener = topics.log_opener
         self._response_tasks = topics.response_tasks
         self._deletion = topics.record_deletion
+        self._lines = AuditLines()
 
     def handle(
         self, request: DeleteRecordsRequest, caller: Caller, reply_to: ReplyTo
     ) -> Slices[None]:
         wanted = yield from _wanted(request)
         failed = partial(server_failed, request, caller.api_version)
-        self._response_tasks.start(self._delete(wanted), reply_to, failed)
+        self._response_tasks.start(self._delete(wanted, caller), reply_to, failed)
 
-    async def _delete(self, wanted: Mapping[PartitionId, int]) -> DeleteRecordsResponse:
+    async def _delete(
+        self, wanted: Mapping[PartitionId, int], caller: Caller
+    ) -> DeleteRecordsResponse:
         run = self._response_tasks.turns.run
         async with self._deletion.lock:
             unopened = await run(self._log_opener.unopened(wanted, lambda each: (each,)))
             await self._partitions.prepare(unopened)
             results: dict[PartitionId, DeleteRecordsPartitionResult] = {}
+            deleted: dict[PartitionId, int] = {}
             pace = Pace()
             for partition_id, offset in wanted.items():
-                results[partition_id] = await self._delete_before(partition_id, offset)
+                result = self._checked(partition_id, offset)
+                if isinstance(result, tuple):
+                    result = await self._delete_before(*result)
+                    if result.error_code == ErrorCode.NONE:
+                        deleted[partition_id] = result.low_watermark
+                results[partition_id] = result
                 if pace.spent():
                     await self._response_tasks.turns.wait()
+        self._tell(deleted, caller)
         return await run(_response(results))
 
     async def _delete_before(
-        self, partition_id: PartitionId, offset: int
+        self, partition: TopicPartition, start: int
     ) -> DeleteRecordsPartitionResult:
-        checked = self._checked(partition_id, offset)
-        if not isinstance(checked, tuple):
-            return checked
-        partition, start = checked
         if not await self._deletion.delete_before(partition, start):
-            return _refused(partition_id, _write_error(partition))
-        return DeleteRecordsPartitionResult(partition_index=partition_id[1], low_watermark=start)
+            return _refused(partition.index, _write_error(partition))
+        return DeleteRecordsPartitionResult(partition_index=partition.index, low_watermark=start)
+
+    def _tell(self, deleted: Mapping[PartitionId, int], caller: Caller) -> None:
+        """Log who deleted the records of which partitions, and before which offsets."""
+        if deleted:
+            some = islice(deleted.items(), SHOWN)
+            shown = [f"{topic}-{index}: before {start}" for (topic, index), start in some]
+            self._lines.tell("records deleted", caller.peer, shown, len(deleted))
 
     def _checked(
         self, partition_id: PartitionId, offset: int
     ) -> DeleteRecordsPartitionResult | tuple[TopicPartition, int]:
         """Return the result if it is known at once, or the partition and its new start."""
+        _, index = partition_id
         partition = self._partitions.find(*partition_id)
         if partition is None:
-            return _refused(partition_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if partition.topic.internal:
-            return _refused(partition_id, ErrorCode.INVALID_TOPIC_EXCEPTION)
+            return _refused(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
         if not partition.policy.deletes:
-            return _refused(partition_id, ErrorCode.POLICY_VIOLATION)
+            return _refused(index, ErrorCode.POLICY_VIOLATION)
         log = partition.log
         if log is None:
-            return _refused(partition_id, ErrorCode.KAFKA_STORAGE_ERROR)
+            return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
         start = log.next_offset if offset == HIGH_WATERMARK else offset
         if not 0 <= start <= log.next_offset:
-            return _refused(partition_id, ErrorCode.OFFSET_OUT_OF_RANGE)
+            return _refused(index, ErrorCode.OFFSET_OUT_OF_RANGE)
         if start > log.start_offset:
             return partition, start
-        return DeleteRecordsPartitionResult(
-            partition_index=partition_id[1], low_watermark=log.start_offset
-        )
+        return DeleteRecordsPartitionResult(partition_index=index, low_watermark=log.start_offset)
 
 
 def _write_error(partition: TopicPartition) -> ErrorCode:
@@ -100,9 +114,9 @@ def _write_error(partition: TopicPartition) -> ErrorCode:
     return ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def _refused(partition_id: PartitionId, error: ErrorCode) -> DeleteRecordsPartitionResult:
+def _refused(index: int, error: ErrorCode) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(
-        partition_index=partition_id[1], low_watermark=_NO_OFFSET, error_code=error
+        partition_index=index, low_watermark=_NO_OFFSET, error_code=error
     )
 
 

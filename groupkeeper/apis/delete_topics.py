@@ -6,10 +6,12 @@ The deletion itself is in topic_admin.py. Source: Kafka's `ControllerApis.delete
 
 from collections.abc import Iterable
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
+from groupkeeper.observe.seldom import SHOWN, AuditLines
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -43,6 +45,7 @@ class DeleteTopicsHandler:
     def __init__(self, topics: Topics) -> None:
         self._admin = topics.admin
         self._response_tasks = topics.response_tasks
+        self._lines = AuditLines()
 
     def handle(
         self, request: DeleteTopicsRequest, caller: Caller, reply_to: ReplyTo
@@ -55,13 +58,16 @@ class DeleteTopicsHandler:
             yield from each(request.topic_names, lambda name: DeleteTopicState(name=name))
         )
         failed = partial(server_failed, request, caller.api_version)
-        self._response_tasks.start(self._delete(wanted), reply_to, failed)
+        self._response_tasks.start(self._delete(wanted, caller), reply_to, failed)
         return None
 
-    async def _delete(self, wanted: list[DeleteTopicState]) -> DeleteTopicsResponse:
+    async def _delete(self, wanted: list[DeleteTopicState], caller: Caller) -> DeleteTopicsResponse:
         async with self._admin.changing:
             deleted, results = await self._response_tasks.turns.run(self._plan(wanted))
             error = await self._admin.delete(list(deleted.values())) if deleted else ErrorCode.NONE
+        if deleted and error == ErrorCode.NONE:
+            shown = list(islice(deleted, SHOWN))
+            self._lines.tell("topics deleted", caller.peer, shown, len(deleted))
         message = UNWRITABLE
         if error == ErrorCode.NONE and not await self._admin.await_deletion(deleted):
             error, message = ErrorCode.REQUEST_TIMED_OUT, "The deletion is not finished yet"

@@ -12,6 +12,7 @@ from typing import Final
 from groupkeeper.coordinator.caller import Caller
 from groupkeeper.exchange import ReplyTo, Response
 from groupkeeper.node import Node
+from groupkeeper.observe.seldom import SHOWN, AuditLines
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.metadata import (
     AUTHORIZED_OPERATIONS_OMITTED,
@@ -61,6 +62,7 @@ class MetadataHandler:
         self._auto_create_partitions = topics.settings.num_partitions if auto_create else None
         """None if topics are not created."""
         self._response_tasks = topics.response_tasks
+        self._lines = AuditLines()
         self._shared: list[MetadataResponsePartition] = []
         """Partitions of ordinary topics differ by index only, so all responses share them."""
 
@@ -126,6 +128,9 @@ class MetadataHandler:
             error = await self._admin.create(new) if new else ErrorCode.NONE
         if error != ErrorCode.NONE:
             refused.update(dict.fromkeys(missing[:most], error))
+        elif new:
+            shown = [topic.name for topic in new[:SHOWN]]
+            self._lines.tell("topics created", caller.peer, shown, len(new))
         return await turns.run(self._found_or_refused(request, caller, wanted, refused))
 
     def _new_topics(

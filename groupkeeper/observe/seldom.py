@@ -71,8 +71,11 @@ class AuditLines:
 
     def tell(self, event: str, who: Peer | Who, changes: Sequence[str], count: int = 0) -> None:
         """Tell changes, of which `SHOWN` are named: `count` of them, if not all are given. Call it
-        on the loop.
+        on the loop. What has no address was set up at the start, such as by `serve --topic`, and is
+        not told.
         """
+        if not who.host:
+            return
         key = event, known_as(who.principal), who.host
         held = self._held.get(key)
         is_due = held is None

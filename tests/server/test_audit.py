@@ -1,4 +1,4 @@
-"""Who changed groups, configs, users and ACLs: the lines of the logger `access`."""
+"""Who changed groups, topics, configs, users and ACLs: the lines of the logger `access`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +7,10 @@ import pytest
 
 from groupkeeper.coordinator.caller import ANONYMOUS
 from groupkeeper.observe.seldom import AUDIT_S, SHOWN, AuditLines
+from groupkeeper.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.protocol.messages.describe_configs import ResourceType
 from groupkeeper.protocol.messages.incremental_alter_configs import (
@@ -14,7 +18,14 @@ from groupkeeper.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from tests.support.requests import offset_delete_request
+from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.support.requests import (
+    create_request,
+    delete_records_request,
+    delete_topic_request,
+    offset_delete_request,
+    produce_request,
+)
 from tests.support.served import Client, Lines, Served, settle
 from tests.support.web import Web
 
@@ -24,7 +35,9 @@ Told = Callable[[], list[dict[str, Any]]]
 
 @pytest.fixture
 def served(serve: Callable[..., Served]) -> Served:
-    return serve("offsets.topic.num.partitions=4")
+    served = serve("offsets.topic.num.partitions=4")
+    served.advance(AUDIT_S * 1.1)  # the line about the topics that it begins with is told
+    return served
 
 
 @pytest.fixture
@@ -120,6 +133,63 @@ def test_configs_of_topics_and_groups(served: Served, told: Told) -> None:
         ("configs changed", "group g", 1),
         ("configs changed", "topic orders", 1),
     ]
+
+
+# -- topics ----------------------------------------------------------------------------------------
+
+
+def test_topics_that_were_created_and_deleted(served: Served, told: Told) -> None:
+    admin = served.client()
+    admin.call(4, create_request("a", "b"))
+    only = create_request("c")
+    only.validate_only = True
+    admin.call(4, only)
+    admin.call(4, create_request("a"))
+    admin.call(6, delete_topic_request("b"))
+    admin.call(6, delete_topic_request("b"))
+    found = told()
+    assert [(each["event"], each["changes"], each["count"]) for each in found] == [
+        ("topics created", "a; b", 2),
+        ("topics deleted", "b", 1),
+    ]
+    assert {(each["principal"], each["client"]) for each in found} == {(ANONYMOUS, "/127.0.0.1")}
+
+
+def test_a_topic_that_a_request_for_metadata_created(served: Served, told: Told) -> None:
+    client = served.client()
+    for name in ("new", "new", "no topic's name"):
+        client.call(4, MetadataRequest(topics=[MetadataRequestTopic(name=name)]))
+    [line] = told()
+    assert (line["event"], line["changes"], line["count"]) == ("topics created", "new", 1)
+
+
+def test_partitions_that_were_added(served: Served, told: Told) -> None:
+    admin = served.client()
+    for count, validate_only in ((8, True), (8, False), (8, False)):
+        grown = CreatePartitionsTopic(name="orders", count=count, assignments=None)
+        request = CreatePartitionsRequest(
+            topics=[grown], timeout_ms=1_000, validate_only=validate_only
+        )
+        admin.call(2, request)
+    [line] = told()
+    assert (line["event"], line["changes"]) == ("partitions created", "orders: 8 partitions")
+
+
+def test_records_that_were_deleted(served: Served, told: Told) -> None:
+    client = served.client()
+    client.call(8, produce_request("orders", 0, b"first", b"second"))
+    for offset in (3, 1, 1, 0):
+        client.call(2, delete_records_request("orders", 0, offset))
+    [line] = told()
+    assert (line["event"], line["changes"]) == ("records deleted", "orders-0: before 1")
+
+
+def test_a_change_that_could_not_be_written_is_none(served: Served, told: Told) -> None:
+    admin = served.client()
+    served.disk.capacity = 0
+    admin.call(4, create_request("a"))
+    admin.call(6, delete_topic_request("orders"))
+    assert told() == []
 
 
 # -- a line a second -------------------------------------------------------------------------------
