@@ -33,7 +33,8 @@ code 2.
 
 Settings that begin with `ssl.` or `sasl.`, and `connections.max.reauth.ms`, may be given for one
 listener, whose name is in lower case then: `listener.name.outside.ssl.client.auth=required`. Some
-are for one of its mechanisms ([security.md](security.md#sasl)).
+are for one of its mechanisms ([security.md](security.md#sasl)):
+`listener.name.outside.oauthbearer.sasl.oauthbearer.expected.issuer=https://id.example`.
 
 | setting | default | values | what it does |
 |---|---|---|---|

@@ -7,10 +7,7 @@ Source: RFC 4422; Kafka's `SaslServerAuthenticator`, `SaslServer`.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple, Protocol
-
-PLAIN: Final = "PLAIN"
-OAUTHBEARER: Final = "OAUTHBEARER"
+from typing import NamedTuple, Protocol
 
 
 class SaslStep(NamedTuple):

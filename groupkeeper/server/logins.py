@@ -13,12 +13,19 @@ from typing import Final
 from groupkeeper.access.audit import OUTCOMES, Authentications, LoginAudit
 from groupkeeper.access.login import Login, LoginFactory, Sasl
 from groupkeeper.access.plain import PasswordCheck, PlainConversation, listed, stored
-from groupkeeper.access.sasl import OAUTHBEARER, PLAIN, Begin, Conversation, SaslStep
+from groupkeeper.access.sasl import Begin, Conversation, SaslStep
 from groupkeeper.access.threads import LoginThreads
 from groupkeeper.access.users import SCRAM_SHA_256, SCRAM_SHA_512, Users
 from groupkeeper.clock import Clock
 from groupkeeper.settings.options import Listen, ServeOptions
-from groupkeeper.settings.sasl_settings import ListenerSasl, SaslSettingError, sasl_of
+from groupkeeper.settings.sasl_settings import (
+    OAUTHBEARER,
+    PLAIN,
+    ListenerSasl,
+    SaslSettingError,
+    sasl_of,
+    settings_of,
+)
 from groupkeeper.settings.table import Settings, SettingsError
 from groupkeeper.topics.topics import Topics
 
@@ -106,7 +113,7 @@ class Logins:
         settings = self.settings.for_listener(listener)
         return Sasl(
             listener=listener,
-            mechanisms={each: self._begin(each, given, settings) for each in given.mechanisms},
+            mechanisms={each: self._begin(listener, each, given) for each in given.mechanisms},
             lifetime_ms=given.lifetime_ms,
             seconds=self.clock.seconds,
             wall_ms=self.clock.wall,
@@ -115,11 +122,11 @@ class Logins:
             receive_bytes=settings.sasl_server_max_receive_size,
         )
 
-    def _begin(self, mechanism: str, given: ListenerSasl, settings: Settings) -> Begin:
+    def _begin(self, listener: str, mechanism: str, given: ListenerSasl) -> Begin:
         if mechanism == PLAIN:
             return partial(PlainConversation, self._check(given))
         if mechanism == OAUTHBEARER:
-            return self._oauth(settings)
+            return self._oauth(settings_of(self.settings, listener, mechanism))
         return partial(ScramLogin, mechanism, self.users, self.threads)
 
     def _check(self, given: ListenerSasl) -> PasswordCheck:

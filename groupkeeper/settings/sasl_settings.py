@@ -6,7 +6,7 @@ Source: Kafka's `BrokerSecurityConfigs`, `SaslConfigs`, `PlainLoginModule`.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from groupkeeper.settings.log_settings import LogSettings
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from groupkeeper.settings.table import Settings
 
 PLAIN: Final = "PLAIN"
-MECHANISMS: Final = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+OAUTHBEARER: Final = "OAUTHBEARER"
+MECHANISMS: Final = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
 ENABLED: Final = "sasl.enabled.mechanisms"
 LIFETIME: Final = "connections.max.reauth.ms"
-_LIFETIME: Final = LIFETIME.replace(".", "_")
 DELAY: Final = "connection.failed.authentication.delay.ms"
 JAAS: Final = Setting(
     "sasl.jaas.config", str, None, "A login module and its options.", form="text", secret=True
@@ -103,20 +103,28 @@ def sasl_of(settings: "Settings", listener: str) -> ListenerSasl:
     is_own = "sasl_enabled_mechanisms" in settings.own_of(listener)
     key = key_of(listener.lower(), "", ENABLED) if is_own else ENABLED
     mechanisms = _mechanisms(key, own.sasl_enabled_mechanisms, listener)
-    if "OAUTHBEARER" in mechanisms:
-        _check_oauth(own)
+    if OAUTHBEARER in mechanisms:
+        _check_oauth(settings_of(settings, listener, OAUTHBEARER))
     delay_ms, idle_ms = own.connection_failed_authentication_delay_ms, own.connections_max_idle_ms
     if 0 <= idle_ms <= delay_ms:
         raise SaslSettingError(f"{DELAY} = {delay_ms} must be less than connections.max.idle.ms")
     lifetime_ms = {
-        each: settings.own_of(listener, each).get(_LIFETIME, own.connections_max_reauth_ms)
-        for each in mechanisms
+        each: settings_of(settings, listener, each).connections_max_reauth_ms for each in mechanisms
     }
     jaas = settings.own_of(listener, PLAIN).get(JAAS.attribute)
     passwords = None
     if jaas is not None and PLAIN in mechanisms:
         passwords = plain_passwords(key_of(listener.lower(), PLAIN.lower(), JAAS.key), jaas)
     return ListenerSasl(mechanisms, lifetime_ms, passwords)
+
+
+def settings_of(settings: "Settings", listener: str, mechanism: str) -> "Settings":
+    """Return the settings of a mechanism of a listener: its own precede those of the listener, and
+    these the general ones.
+    """
+    own = settings.own_of(listener) | settings.own_of(listener, mechanism)
+    own.pop(JAAS.attribute, None)  # no field: read by itself
+    return replace(settings, **own)
 
 
 def _mechanisms(key: str, text: str | None, listener: str) -> tuple[str, ...]:

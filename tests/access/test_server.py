@@ -21,7 +21,17 @@ from groupkeeper.protocol.messages.sasl_authenticate import SaslAuthenticateRequ
 from groupkeeper.server.main import warn_of_open_ports
 from groupkeeper.settings.options import Listen, SecurityProtocol, ServeOptions
 from groupkeeper.settings.table import SettingsError
-from tests.access.conversations import PLAIN_USERS, SASL, SCRAM_512, SCRAM_PASSWORD, Talk, scram
+from tests.access import tokens
+from tests.access.conversations import (
+    PLAIN_USERS,
+    SASL,
+    SCRAM_512,
+    SCRAM_PASSWORD,
+    SESSIONS,
+    Talk,
+    bearer,
+    scram,
+)
 from tests.access.record import SocketLine
 from tests.access.secured import PLAINTEXT, Secured
 from tests.support.process import Process
@@ -114,6 +124,20 @@ def test_plain_uses_stored_users_if_none_are_listed(tmp_path: Path) -> None:
             "login-1",
             "login-2",
         }
+
+
+def test_two_listeners_have_issuers_of_their_own(tmp_path: Path) -> None:
+    other = "https://other.example"
+    own = "listener.name.sessions.oauthbearer.sasl.oauthbearer.expected.issuer"
+    with Secured(tmp_path, {own: other}) as server:
+        for listener, issuer in ((SASL, tokens.ISSUER), (SESSIONS, other)):
+            for token in (tokens.signed(iss=tokens.ISSUER), tokens.signed(iss=other)):
+                bearer(Talk(SocketLine(server.ports[listener])), token)
+            outcomes = server.outcomes(listener)
+            assert outcomes == {("OAUTHBEARER", "succeeded"): 1, ("OAUTHBEARER", "failed"): 1}
+            talk = Talk(SocketLine(server.ports[listener]))
+            bearer(talk, tokens.signed(iss=issuer))
+            assert talk.heard[-1] == "ListGroups error 0"
 
 
 def test_a_jwks_that_hangs_stops_nobody_else(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from groupkeeper.settings.sasl_settings import (
     SaslSettingError,
     plain_passwords,
     sasl_of,
+    settings_of,
 )
 from groupkeeper.settings.table import SettingsError, load
 
@@ -57,6 +58,54 @@ def test_tokens_of_a_listener_may_have_an_issuer_of_its_own() -> None:
     assert unused == ()
     assert settings.for_listener(LISTENER).sasl_oauthbearer_expected_issuer == "me"
     assert settings.sasl_oauthbearer_expected_issuer is None
+
+
+def test_settings_of_the_mechanism_precede_those_of_the_listener() -> None:
+    oauth = "sasl.oauthbearer"
+    settings, unused = load(
+        assignments=[
+            f"{OWN}.oauthbearer.{oauth}.expected.issuer=of the mechanism",
+            f"{OWN}.oauthbearer.{oauth}.clock.skew.seconds=3",
+            f"{OWN}.oauthbearer.sasl.jaas.config=org.example.OAuthBearerLoginModule required;",
+            f"{OWN}.{oauth}.expected.issuer=of the listener",
+            f"{OWN}.{oauth}.expected.audience=of the listener",
+            f"{oauth}.expected.issuer=of all",
+            f"{oauth}.expected.audience=of all",
+            f"{oauth}.sub.claim.name=of all",
+        ]
+    )
+    assert unused == ()
+    found = settings_of(settings, LISTENER, "OAUTHBEARER")
+    assert found.sasl_oauthbearer_expected_issuer == "of the mechanism"
+    assert found.sasl_oauthbearer_clock_skew_seconds == 3
+    assert found.sasl_oauthbearer_expected_audience == "of the listener"
+    assert found.sasl_oauthbearer_sub_claim_name == "of all"
+    other = settings_of(settings, "OTHER", "OAUTHBEARER")
+    assert other.sasl_oauthbearer_expected_issuer == "of all"
+
+
+def test_the_keys_of_the_issuer_may_be_those_of_the_mechanism_only() -> None:
+    url = f"{OWN}.oauthbearer.sasl.oauthbearer.jwks.endpoint.url"
+    assert sasl("sasl.enabled.mechanisms=OAUTHBEARER", f"{url}=file:///keys").mechanisms
+    with pytest.raises(SaslSettingError, match="OAUTHBEARER needs"):
+        sasl("sasl.enabled.mechanisms=OAUTHBEARER", f"{url}=ftp://keys")
+
+
+@pytest.mark.parametrize(
+    ("key", "mechanism"),
+    [
+        ("sasl.oauthbearer.expected.issuer", "plain"),
+        ("sasl.enabled.mechanisms", "oauthbearer"),
+        ("ssl.client.auth", "oauthbearer"),
+    ],
+)
+def test_other_settings_are_for_no_mechanism(key: str, mechanism: str) -> None:
+    """As in Kafka they have no effect: they are read as those of a listener that there is not."""
+    value = "none" if key == "ssl.client.auth" else "X"
+    settings, _ = load(assignments=[f"{OWN}.{mechanism}.{key}={value}"])
+    attribute = key.replace(".", "_")
+    found = settings_of(settings, LISTENER, mechanism)
+    assert getattr(found, attribute) == getattr(load()[0], attribute)
 
 
 def test_a_plain_file_of_kafka_is_not_asked_for_mechanisms() -> None:
