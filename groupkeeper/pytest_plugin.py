@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from groupkeeper.testing import Broker
 
 MARKER: Final = "kafka"
-ARGUMENTS: Final = ("topics", "settings", "brokers", "as_version", "faults", "partitions")
-"""Arguments of the marker."""
-OF_ITS_OWN: Final = ("settings", "brokers", "as_version")
+OF_ITS_OWN: Final = ("settings", "brokers", "as_version", "users", "tls")
 """Arguments not available for a broker shared by several tests."""
+ARGUMENTS: Final = ("topics", *OF_ITS_OWN, "faults", "partitions")
+"""Arguments of the marker."""
 SCOPE: Final = "kafka_shared_scope"
 """Name of the ini option."""
 SCOPES: Final = ("session", "package", "module", "class")
@@ -29,9 +29,9 @@ GROUPS_SHOWN: Final = 10
 LINES_SHOWN: Final = 40
 """Maximum number of lines in each section of a report; the last ones are kept."""
 _MARKER_LINE: Final = (
-    f"{MARKER}(topics=None, settings=None, brokers=1, as_version=None, faults=(), partitions=1): "
-    "arguments for kafka_broker (for kafka_broker_shared only topics and faults), and the number "
-    "of partitions for kafka_topic"
+    f"{MARKER}(topics=None, settings=None, brokers=1, as_version=None, users=None, tls=False, "
+    "faults=(), partitions=1): arguments for kafka_broker (for kafka_broker_shared only topics "
+    "and faults), and the number of partitions for kafka_topic"
 )
 
 _BROKERS: Final = pytest.StashKey[dict[str, "Broker"]]()

@@ -278,6 +278,13 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return self._raw.get_extra_info(name, default)
 
+    def get_protocol(self) -> asyncio.Protocol:
+        return self._connection
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, asyncio.Protocol)
+        self._connection = protocol
+
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._raw.set_write_buffer_limits(high, low)
 

@@ -7,35 +7,38 @@ import asyncio
 import base64
 import secrets
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from groupkeeper.coordinator.caller import Peer
 from groupkeeper.history.rounds import SessionLimits
 from groupkeeper.observe.log_writer import Line
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.server.server import Server
-from groupkeeper.settings.options import MEMORY, Listen, ServeOptions, format_address
+from groupkeeper.settings.options import MEMORY, ServeOptions, format_address
 from groupkeeper.settings.table import Settings, load
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.files.memory import MemoryFiles
 from groupkeeper.testing import arguments
+from groupkeeper.testing.client_settings import Endpoint, endpoint_of
 from groupkeeper.testing.cluster.layer import ClusterLayer
-from groupkeeper.testing.cluster.leadership import ANY_PORT, Cluster
+from groupkeeper.testing.cluster.leadership import Cluster
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
 from groupkeeper.testing.faults.layer import Faults
 from groupkeeper.testing.history import GroupHistories
 from groupkeeper.testing.releases import AsRelease
 from groupkeeper.testing.running import RunningServer
+from groupkeeper.testing.security import SUPER_USER, Security, store, with_super_user
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.time.clock import Time
 from groupkeeper.testing.time.control import TimeControl
 from groupkeeper.testing.time.presence import Presence
 from groupkeeper.testing.views import Sights
 from groupkeeper.testing.waiting import Waits
-from groupkeeper.testing.wire.tap import Tap
+from groupkeeper.testing.wire.tap import HOST, INSIDE, Tap
 from groupkeeper.testing.wire.transcript import Transcript
 
 T = TypeVar("T")
@@ -50,6 +53,7 @@ LINES: Final = 2_000
 OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
 """Default: one partition per node, for a fast start. A test's settings override it."""
 _METADATA_VERSION: Final = 12
+NO_SECURITY: Final = Security()
 
 
 class Bench:
@@ -62,15 +66,19 @@ class Bench:
         data: Path | None = None,
         brokers: int = 1,
         as_version: str | None = None,
-        listeners: Sequence[Listen] = (ANY_PORT,),
+        security: Security = NO_SECURITY,
     ) -> None:
-        """Prepare a broker without starting it. `listeners`: see `Cluster`. Raises SettingsError,
-        RequestFailed and WrongArgument.
+        """Prepare a broker without starting it. Raises SettingsError, RequestFailed and
+        WrongArgument.
         """
         self._running: RunningServer | None = None
         self._starting: RunningServer | None = None
-        self.cluster = Cluster(brokers, listeners)
-        self._settings = settings if isinstance(settings, Settings) else _read(settings, brokers)
+        self.cluster = Cluster(brokers, security.listeners)
+        self._security = security
+        self._credentials = security.credentials()
+        if not isinstance(settings, Settings):
+            settings = _read(settings, brokers, security)
+        self._settings = with_super_user(settings)
         self._topics = arguments.topics({} if topics is None else topics)
         self._data = data
         self.time = Time()
@@ -88,7 +96,8 @@ class Bench:
         self.disk_full: tuple[Callable[[], None], ...] = ()
         """Called for each operation that fails with ENOSPC; empty while the disk has space."""
         release = () if as_version is None else (AsRelease(as_version),)
-        self.tap = Tap(self.transcript, *release, self.faults, *nodes, self.presence)
+        layers = self.transcript, *release, self.faults, *nodes, self.presence
+        self.tap = Tap(self.inside, *layers)
         self.cluster_id = base64.urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode()[:22]
         self.files: Files = self._new_files()
         self.seeding = Seeding(self)
@@ -147,7 +156,7 @@ class Bench:
         self.cluster_id = running.server.topics.cluster_id
         if self._topics:
             try:
-                running.result(self.seeding.create_topics(self._topics, {}, or_keep=True))
+                running.result(self.seeding.create_topics(self._topics, {}, at_start=True))
             except RequestFailed:
                 self.stop()
                 raise
@@ -175,6 +184,10 @@ class Bench:
         self.time_control.created(server)
         self.history.begin_life()
         server.readers.subscribe("testing", self.history.read)
+
+    async def prepare(self, server: Server) -> None:
+        """Store the users before a client can connect. Raises StorageError."""
+        await store(server.topics, self._credentials)
 
     def stop(self) -> None:
         """Stop if running: cleanly with a data directory, else by killing the server."""
@@ -218,6 +231,21 @@ class Bench:
         self.history.clear()
         self.transcript.clear()
         self.start()
+
+    def inside(self, host: str = HOST) -> Peer:
+        """Return the sender of a request of the test itself."""
+        return Peer(
+            client_id=INSIDE,
+            host=host,
+            listener=self.cluster.listeners[0].name,
+            principal=SUPER_USER if self._settings.authorizer_class_name else "",
+        )
+
+    def endpoint(self, user: str | None) -> Endpoint:
+        """Return what a client needs to connect as this user. Raises BrokerDown before the first
+        start, and WrongArgument.
+        """
+        return endpoint_of(self.bootstrap_servers, self._security, self._settings, user)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -269,12 +297,16 @@ class Bench:
         )
 
 
-def _read(settings: Mapping[str, Any] | None, brokers: int) -> Settings:
-    """Parse the settings of a test. Raises SettingsError and TypeError. Any: values of settings."""
+def _read(settings: Mapping[str, Any] | None, brokers: int, security: Security) -> Settings:
+    """Parse the settings of a test. Raises SettingsError, TypeError and WrongArgument. Any: values
+    of settings.
+    """
     if not isinstance(settings, Mapping | None):
         raise TypeError(f"settings= is a dict with Kafka's setting names, not {settings!r}")
+    security.check(settings or {})
     given = (f"{key}={_text(value)}" for key, value in (settings or {}).items())
-    found, _ = load(None, {}, (OFFSETS_PARTITIONS.format(brokers), *given), dev=True)
+    defaults = OFFSETS_PARTITIONS.format(brokers), *security.defaults
+    found, _ = load(None, {}, (*defaults, *given), dev=True)
     return found
 
 

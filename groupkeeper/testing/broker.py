@@ -12,6 +12,7 @@ from groupkeeper.testing.cluster.nodes import AsyncNode, Node
 from groupkeeper.testing.faults.rules import Effect, Rule, When
 from groupkeeper.testing.group import AsyncGroup, Group
 from groupkeeper.testing.on_thread import OnThread, on_thread
+from groupkeeper.testing.security import Access, security_of
 from groupkeeper.testing.seeding import Data, Headers, Record, timed, timed_ones
 from groupkeeper.testing.time.control import TIMEOUT_S
 
@@ -34,11 +35,16 @@ class Broker(BrokerSight):
         data: str | PathLike[str] | None = None,
         brokers: int = 1,
         as_version: str | None = None,
+        **access: Unpack[Access],
     ) -> None:
         """`topics`: {name: number of partitions}. `settings`: settings as for `groupkeeper serve
         --dev`, by Kafka's names. `data`: a data directory; None keeps everything in memory.
         `brokers`: number of nodes, with ids from 0 and a port each; see `node`. `as_version`: serve
         the API versions of this Kafka release: 2.8, 3.9 or 4.1.
+
+        `users`: {name: password}: clients log in, with SCRAM or PLAIN. `tls`: connections are
+        encrypted, with certificates made for this process. `for_kafka_python`, `for_aiokafka`,
+        `for_confluent` and `for_java` return the settings that clients need then.
 
         A broker that is not stopped runs until the process ends.
 
@@ -46,7 +52,8 @@ class Broker(BrokerSight):
         Any: the values of settings.
         """
         where = arguments.folder(data)
-        self._bench = Bench(topics, settings, where, brokers, as_version)
+        security = security_of(access)
+        self._bench = Bench(topics, settings, where, brokers, as_version, security)
 
     def __enter__(self) -> Self:
         self.start()

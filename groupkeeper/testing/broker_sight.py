@@ -3,8 +3,9 @@
 from collections.abc import Collection
 
 from groupkeeper.observe.log_writer import readable
-from groupkeeper.testing import arguments
+from groupkeeper.testing import arguments, client_settings
 from groupkeeper.testing.bench import Bench
+from groupkeeper.testing.client_settings import ClientSettings
 from groupkeeper.testing.faults.rules import Rule, key_of_api
 
 
@@ -20,6 +21,30 @@ class BrokerSight:
         Raises BrokerDown before the first start.
         """
         return self._bench.bootstrap_servers
+
+    def for_kafka_python(self, user: str | None = None) -> ClientSettings:
+        """Return the keyword arguments with which kafka-python connects: addresses, login and TLS.
+
+            KafkaConsumer("orders", **broker.for_kafka_python("alice"))
+
+        `user`: one of `users=`; may be left out if there is one, or none. Raises BrokerDown before
+        the first start, and WrongArgument.
+        """
+        return client_settings.kafka_python(self._bench.endpoint(user))
+
+    def for_aiokafka(self, user: str | None = None) -> ClientSettings:
+        """Return the keyword arguments for aiokafka; see `for_kafka_python`."""
+        return client_settings.aiokafka(self._bench.endpoint(user))
+
+    def for_confluent(self, user: str | None = None) -> ClientSettings:
+        """Return the configuration for confluent-kafka, or another client with librdkafka; see
+        `for_kafka_python`.
+        """
+        return client_settings.confluent(self._bench.endpoint(user))
+
+    def for_java(self, user: str | None = None) -> ClientSettings:
+        """Return the properties for Kafka's Java clients and tools; see `for_kafka_python`."""
+        return client_settings.java(self._bench.endpoint(user))
 
     @property
     def cluster_id(self) -> str:

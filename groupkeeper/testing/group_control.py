@@ -6,7 +6,6 @@ are sent. Clients notice the change at their next request.
 
 from collections.abc import Callable
 
-from groupkeeper.coordinator.caller import Peer
 from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.group import Group, GroupState
 from groupkeeper.coordinator.member import Member
@@ -66,7 +65,7 @@ async def fence(bench: Host, group_id: str, instance_id: str) -> str:
         protocol_type=group.protocol_type,
         protocols=list(member.protocols),
     )
-    other = Peer(client_id=INSIDE, host=HOST)
+    other = bench.inside()
     answer = await bench.tap.ask(ApiKey.JOIN_GROUP, _JOIN_VERSION, request, peer=other)
     other.link.closed = True  # the process ends without LeaveGroup
     if answer.error_code:

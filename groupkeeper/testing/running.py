@@ -88,6 +88,7 @@ class RunningServer:
         self._end()
 
     async def _start(self) -> None:
+        await self._bench.prepare(self.server)
         await self.server.start()
         await self.server.group_partitions.loaded(LOAD_S)
 

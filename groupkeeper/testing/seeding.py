@@ -89,10 +89,11 @@ class Seeding:
         self._bench.run(lambda: self.create_topics(topics, texts))
 
     async def create_topics(
-        self, topics: Mapping[str, int], configs: Mapping[str, str], *, or_keep: bool = False
+        self, topics: Mapping[str, int], configs: Mapping[str, str], *, at_start: bool = False
     ) -> None:
-        """Create topics, given as {name: number of partitions}. Existing topics are kept with
-        `or_keep`, else an error. Runs on the server's loop. Raises RequestFailed.
+        """Create topics, given as {name: number of partitions}. `at_start`: existing topics are
+        kept, else they are an error, and no line says who created the others. Runs on the server's
+        loop. Raises RequestFailed.
         """
         rows = [
             create_topics.CreatableTopic(
@@ -106,10 +107,12 @@ class Seeding:
             for name, count in topics.items()
         ]
         request = create_topics.CreateTopicsRequest(topics=rows, timeout_ms=TIMEOUT_MS)
-        answer = await self._bench.tap.ask(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, request)
+        peer = self._bench.inside(host="") if at_start else None
+        version = _CREATE_TOPICS_VERSION
+        answer = await self._bench.tap.ask(ApiKey.CREATE_TOPICS, version, request, peer=peer)
         for told in answer.topics:
             is_there = told.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
-            if told.error_code and not (or_keep and is_there):
+            if told.error_code and not (at_start and is_there):
                 raise RequestFailed(f"topic '{told.name}' was not created: {told.error_message}")
 
     # -- records -------------------------------------------------------------------------------

@@ -44,6 +44,21 @@ def test_a_broker_is_fresh_for_each_test(suite: pytest.Pytester) -> None:
     result.assert_outcomes(passed=2)
 
 
+def test_a_broker_may_be_secure(suite: pytest.Pytester) -> None:
+    result = run(
+        suite,
+        """
+        import pytest
+
+        @pytest.mark.kafka(topics={"orders": 1}, users={"alice": "secret"}, tls=True)
+        def test_orders(kafka_broker):
+            found = kafka_broker.for_confluent()
+            assert (found["security.protocol"], found["sasl.username"]) == ("SASL_SSL", "alice")
+        """,
+    )
+    result.assert_outcomes(passed=1)
+
+
 def test_a_shared_broker_is_emptied_before_each_test(suite: pytest.Pytester) -> None:
     result = run(
         suite,

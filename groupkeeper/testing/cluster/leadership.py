@@ -48,7 +48,8 @@ class Cluster:
 
     def __init__(self, size: int, listeners: Sequence[Listen] = (ANY_PORT,)) -> None:
         """`listeners`: those of the first nodes, from node 0. Each further node takes the port
-        after that of the previous node, or any free one. Raises RequestFailed.
+        after that of the previous node, or any free one, and the protocol of node 0. Raises
+        RequestFailed.
         """
         if not 1 <= arguments.whole(size, "brokers=") <= MOST:
             raise RequestFailed(f"brokers={size}: a test broker has 1 to {MOST} nodes")
@@ -58,7 +59,7 @@ class Cluster:
         host, port = listeners[0].bind
         for node in range(len(listeners), size):
             bind = host, port + node if port else 0
-            self.listeners.append(Listen(f"NODE-{node}", bind))
+            self.listeners.append(Listen(f"NODE-{node}", bind, protocol=listeners[0].protocol))
         self._names = [each.name for each in self.listeners[:size]]
         self._up = [True] * size
         self._moved: dict[tuple[bytes, int], Leader] = {}

@@ -23,6 +23,7 @@ from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.control.http import PREFIX, Control
 from groupkeeper.testing.control.parts import ServedBroker
 from groupkeeper.testing.errors import BrokerDown, RequestFailed, WrongArgument
+from groupkeeper.testing.security import Security
 
 _log = logs.Logger("control")
 
@@ -78,9 +79,8 @@ class ServedBench(Bench):
     def __init__(self, options: ServeOptions, brokers: int, as_version: str | None) -> None:
         """Raises RequestFailed."""
         data = None if options.memory else options.data_dir
-        super().__init__(
-            options.topics, options.settings, data, brokers, as_version, options.listeners
-        )
+        security = Security(options.listeners)
+        super().__init__(options.topics, options.settings, data, brokers, as_version, security)
         self._given = options
         self._http_at = options.http
         self._http: HttpPort | None = None
@@ -91,7 +91,8 @@ class ServedBench(Bench):
         return "off" if self._http_at is None else format_address(self._http_at)
 
     def options(self) -> ServeOptions:
-        return replace(self._given, listeners=tuple(self.cluster.listeners), dev=True)
+        listeners = tuple(self.cluster.listeners)
+        return replace(self._given, listeners=listeners, dev=True, settings=self._settings)
 
     def keep(self, line: Line) -> None:
         super().keep(line)

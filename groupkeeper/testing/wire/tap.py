@@ -74,8 +74,9 @@ class Layer(Protocol):
 class Tap:
     """Wraps a server's handlers in layers. For the thread of the server's loop."""
 
-    def __init__(self, *layers: Layer) -> None:
-        """`layers`: the outermost first."""
+    def __init__(self, inside: Callable[[], Peer], *layers: Layer) -> None:
+        """`inside` returns the sender of a request of the test. `layers`: the outermost first."""
+        self._inside = inside
         self._layers = layers
         self._handlers: Mapping[int, Handler] = {}
         self._late: set[asyncio.Task[None]] = set()
@@ -145,7 +146,7 @@ class Tap:
         It bypasses all layers, or only those up to and including `behind`.
         """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        caller = Caller(version, peer or Peer(client_id=INSIDE, host=HOST))
+        caller = Caller(version, peer or self._inside())
         depth = len(self._layers) if behind is None else self._layers.index(behind) + 1
         handle = self._tapped(key, self._handlers[key], depth)
         work: Any = handle(request, caller, _Awaited(answer))
