@@ -112,7 +112,7 @@ structure: $(DEV)
 	@$(BIN)/python tools/structure.py $(ARGS)
 
 lock: $(DEV)
-	$(LOCK) --extra sasl -o requirements/server.txt pyproject.toml
+	$(LOCK) --extra sasl --extra oauth --extra tls -o requirements/server.txt pyproject.toml
 	$(LOCK) -c requirements/server.txt -o requirements/build.txt requirements/build.in
 	$(LOCK) --extra analytics --extra dev -c requirements/server.txt -c requirements/build.txt \
 		-o requirements/dev.txt pyproject.toml
