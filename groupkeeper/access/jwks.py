@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from groupkeeper.access.sasl import SaslFailed
 from groupkeeper.backoff import Backoff
+from groupkeeper.bounded_url import read_url
 from groupkeeper.observe.logs import Logger
 
 SCHEMES: Final = ("file", "http", "https")
@@ -26,7 +27,6 @@ KEYS_MOST: Final = 100
 """Longest set, in bytes and keys."""
 SOON_S: Final = 10.0
 """Minimum time between two requests because of tokens that name an unknown key."""
-_PIECE_BYTES: Final = 64 * 1024
 
 JsonWebKey = Any
 """A key of joserfc."""
@@ -67,39 +67,9 @@ def _read(url: str) -> bytes:
         with open(unquote(parts.path), "rb") as file:
             data = file.read(KEYS_BYTES + 1)
     else:
-        data = _fetch(url)
+        data = read_url(url, KEYS_BYTES, FETCH_S)
     if len(data) > KEYS_BYTES:
         raise ValueError(f"longer than {KEYS_BYTES} bytes")
-    return data
-
-
-def _fetch(url: str) -> bytes:
-    from time import monotonic
-    from urllib.request import (
-        HTTPDefaultErrorHandler,
-        HTTPErrorProcessor,
-        HTTPHandler,
-        HTTPSHandler,
-        OpenerDirector,
-        ProxyHandler,
-    )
-
-    opener = OpenerDirector()  # without redirects, and without schemes such as file and ftp
-    for handler in (
-        ProxyHandler(),
-        HTTPHandler(),
-        HTTPSHandler(),
-        HTTPDefaultErrorHandler(),
-        HTTPErrorProcessor(),
-    ):
-        opener.add_handler(handler)
-    deadline = monotonic() + FETCH_S
-    data = b""
-    with opener.open(url, timeout=FETCH_S) as response:
-        while len(data) <= KEYS_BYTES and (piece := response.read1(_PIECE_BYTES)):
-            data += piece
-            if monotonic() > deadline:
-                raise TimeoutError(f"not complete after {FETCH_S:.0f} s")
     return data
 
 

@@ -26,15 +26,32 @@ from groupkeeper.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from groupkeeper.client import Client
+    from groupkeeper.client import CallFailed, Client
 
 _ADVICE = (
+    ("NoToken", "check sasl.oauthbearer.* in --config, or the issuer of tokens"),
+    ("does not take the token", "check its issuer, audience and scope"),
     ("SaslAuthenticationFailed", "check the user and the password in --config"),
     ("SSL", "check security.protocol and the certificates in --config"),
     ("closed", "it may require TLS or a login: set them in --config"),
     ("", "start one, or name another with --bootstrap-server"),
 )
 """Advice by fragment of aiokafka's message about a connection."""
+
+_RIGHTS = {
+    "AlterUserScramCredentials": "ALTER on the cluster",
+    "DeleteGroups": "DELETE on the group",
+    "DescribeConfigs": "DESCRIBE_CONFIGS on the group",
+    "DescribeGroups": "DESCRIBE on the group",
+    "DescribeUserScramCredentials": "DESCRIBE on the cluster",
+    "Fetch": "READ on the topic",
+    "FindCoordinator": "DESCRIBE on the group",
+    "IncrementalAlterConfigs": "ALTER_CONFIGS on the group",
+    "LeaveGroup": "READ on the group",
+    "ListOffsets": "DESCRIBE on the topic",
+    "OffsetFetch": "DESCRIBE on the group",
+}
+"""The right that a request of a command needs, by its API; docs/security.md has all."""
 
 _HTTP_ADVICE = (
     "answers HTTP: give the Kafka port; Groupkeeper has Kafka at 9092 and HTTP at 9644 by default, "
@@ -70,7 +87,7 @@ class Cluster:
                 print(f"groupkeeper: {self._unreachable(log.last)}", file=sys.stderr)
             else:
                 why = f": {log.last}" if failure.error is ErrorCode.BROKER_NOT_AVAILABLE else ""
-                print(f"groupkeeper: {failure}{why}", file=sys.stderr)
+                print(f"groupkeeper: {failure}{why}{_grant(failure)}", file=sys.stderr)
         except NotKafka as problem:
             raise click.ClickException(f"--bootstrap-server: {problem} {_HTTP_ADVICE}") from None
         except ConfigError as problem:
@@ -91,6 +108,14 @@ class Cluster:
         why = log.partition('": ')[2] or f"nothing within {self.timeout_ms} ms"
         advice = next(advice for fragment, advice in _ADVICE if fragment in why)
         return f"no Kafka node answers at {self.bootstrap} ({why}): {advice}"
+
+
+def _grant(failure: "CallFailed") -> str:
+    """Return what to grant, as the end of a line; empty if no right is missing."""
+    right = _RIGHTS.get(failure.api)
+    if right is None or not failure.error.name.endswith("_AUTHORIZATION_FAILED"):
+        return ""
+    return f": grant this user {right}"
 
 
 class _ClientLog(logging.Handler):

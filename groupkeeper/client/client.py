@@ -6,8 +6,9 @@ negotiated per connection. Source: KafkaAdminClient (retriable errors).
 
 import asyncio
 from ssl import SSLContext
-from typing import Any, Final, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
+import aiokafka.client
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.errors import (
     IncompatibleBrokerVersion,
@@ -19,9 +20,13 @@ from aiokafka.protocol.api import Request
 
 from groupkeeper.backoff import Backoff
 from groupkeeper.client.greeting import speaks_http
+from groupkeeper.client.sessions import open_connection
 from groupkeeper.client.structs import RequestFrame, VersionedRequest
 from groupkeeper.protocol.errors import DecodeError, ErrorCode
 from groupkeeper.protocol.message import Message, layout_of
+
+if TYPE_CHECKING:
+    from groupkeeper.client.oauth import TokenSource
 
 REQUEST_TIMEOUT_MS: Final = 30_000
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
@@ -41,10 +46,10 @@ NOT_YET: Final = frozenset(
 
 _CONNECTIONS_PREPARE: Final = hasattr(Request, "prepare")
 """Whether aiokafka's connections choose versions by `Request.prepare`: from 0.13 on."""
+aiokafka.client.create_conn = open_connection  # it has no parameter for it
 _CODES: Final = frozenset(ErrorCode)
 _AIOKAFKA_ERRORS: Final = {
     IncompatibleBrokerVersion: ErrorCode.UNSUPPORTED_VERSION,
-    NodeNotReadyError: ErrorCode.BROKER_NOT_AVAILABLE,
     RequestTimedOutError: ErrorCode.REQUEST_TIMED_OUT,
 }
 
@@ -58,6 +63,7 @@ class Security(TypedDict, total=False):
     sasl_plain_username: str
     sasl_plain_password: str
     sasl_kerberos_service_name: str
+    sasl_oauth_token_provider: "TokenSource"
 
 
 class CallFailed(Exception):
@@ -199,13 +205,21 @@ class Client:
         for node in self.nodes:
             if await self._kafka.ready(node):
                 return node
-        raise CallFailed(
-            _api_of(request), None, ErrorCode.BROKER_NOT_AVAILABLE, f"tried nodes {self.nodes}"
-        )
+        detail = self._no_token() or f"tried nodes {self.nodes}"
+        raise CallFailed(_api_of(request), None, ErrorCode.BROKER_NOT_AVAILABLE, detail)
+
+    def _no_token(self) -> str:
+        """Return why there is no token to log in with; empty if that is not the problem."""
+        tokens = self._security.get("sasl_oauth_token_provider")
+        return "" if tokens is None else tokens.problem
 
     async def _send(self, node: int, request: Message) -> Any:
         try:
             response = await self._kafka.send(node, await self._prepared(node, request))
+        except NodeNotReadyError as error:
+            detail = self._no_token() or "".join(error.args)
+            not_there = ErrorCode.BROKER_NOT_AVAILABLE
+            raise CallFailed(_api_of(request), node, not_there, detail) from error
         except KafkaError as error:
             raise _failed(_api_of(request), node, error) from error
         code = getattr(response, "error_code", 0)
@@ -235,4 +249,5 @@ def _failed(api: str, node: int | None, error: Exception) -> CallFailed:
     code = _AIOKAFKA_ERRORS.get(type(error), ErrorCode.NETWORK_EXCEPTION)
     # aiokafka closes the connection when a response cannot be decoded.
     unreadable = isinstance(error.__cause__, DecodeError)
-    return CallFailed(api, node, code, str(error.__cause__ if unreadable else "".join(error.args)))
+    detail = str(error.__cause__) if unreadable else "".join(map(str, error.args))
+    return CallFailed(api, node, code, detail)

@@ -19,7 +19,14 @@ _KNOWN: Final = {
     "security.protocol",
     "sasl.jaas.config",
     "sasl.kerberos.service.name",
+    "sasl.login.callback.handler.class",
     "sasl.mechanism",
+    "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.header.urlencode",
+    "sasl.oauthbearer.jwt.retriever.class",
+    "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.token.endpoint.url",
     "ssl.endpoint.identification.algorithm",
     "ssl.key.password",
     "ssl.keystore.certificate.chain",
@@ -30,6 +37,13 @@ _KNOWN: Final = {
     "ssl.truststore.location",
     "ssl.truststore.type",
 }
+_TUNING: Final = (
+    "sasl.login.connect.",
+    "sasl.login.read.",
+    "sasl.login.refresh.",
+    "sasl.login.retry.",
+)
+"""What keys begin with that say when Java's client asks for a token: they are ignored."""
 _OPTIONS: Final = {
     "bootstrap.servers": "bootstrap_server",
     "http": "http",
@@ -48,7 +62,8 @@ def read_config(path: Path) -> dict[str, Any]:
     """Return parameters of `Client`: security, and a client id if given. Raises ConfigError."""
     given = _read_file(path)
     for key in given:
-        if key.startswith(("sasl.", "ssl.", "security.")) and key not in _KNOWN:
+        is_secure = key.startswith(("sasl.", "ssl.", "security.")) and not key.startswith(_TUNING)
+        if is_secure and key not in _KNOWN:
             raise ConfigError(f"{path}: {key} is not supported: remove it to continue without")
     try:
         return _parameters(given)
@@ -94,20 +109,28 @@ def _parameters(given: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def _sasl(given: Mapping[str, str]) -> dict[str, str]:
+def _sasl(given: Mapping[str, str]) -> dict[str, Any]:
     mechanism = given.get("sasl.mechanism", "")
     if mechanism == "GSSAPI":
         service = given.get("sasl.kerberos.service.name", "kafka")
         return {"sasl_mechanism": mechanism, "sasl_kerberos_service_name": service}
+    found = _JAAS_OPTION.findall(given.get("sasl.jaas.config", ""))
+    options = {name: _unescaped(text) for name, text in found}
+    if mechanism == "OAUTHBEARER":
+        from groupkeeper.client.oauth import token_source
+
+        source = token_source(given, options, _endpoint_context(given))
+        return {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": source}
     if mechanism not in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
-        raise ValueError("sasl.mechanism must be PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or GSSAPI")
-    options = dict(_JAAS_OPTION.findall(given.get("sasl.jaas.config", "")))
+        raise ValueError(
+            "sasl.mechanism must be PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI or OAUTHBEARER"
+        )
     if not {"username", "password"} <= options.keys():
         raise ValueError('sasl.jaas.config has no username="..." and password="..."')
     return {
         "sasl_mechanism": mechanism,
-        "sasl_plain_username": _unescaped(options["username"]),
-        "sasl_plain_password": _unescaped(options["password"]),
+        "sasl_plain_username": options["username"],
+        "sasl_plain_password": options["password"],
     }
 
 
@@ -115,9 +138,27 @@ def _unescaped(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text)
 
 
-def _ssl_context(given: Mapping[str, str]) -> Any:
+def _endpoint_context(given: Mapping[str, str]) -> Any:
+    """Return the TLS context for an endpoint of tokens, which may have a certificate of the trust
+    store, as brokers, or of an authority that the system trusts.
+    """
     import ssl
 
+    _check_stores(given)
+    context = ssl.create_default_context()
+    file, text = _trusted(given)
+    if file or text:
+        context.load_verify_locations(cafile=file, cadata=text)
+    return context
+
+
+def _trusted(given: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """Return the file and the text of the trust store."""
+    return given.get("ssl.truststore.location"), given.get("ssl.truststore.certificates")
+
+
+def _check_stores(given: Mapping[str, str]) -> None:
+    """Raise ValueError for a store that is not PEM."""
     for store in ("truststore", "keystore"):
         is_file = f"ssl.{store}.location" in given
         kind = given.get(f"ssl.{store}.type", "JKS" if is_file else "PEM")
@@ -126,9 +167,14 @@ def _ssl_context(given: Mapping[str, str]) -> Any:
                 f"ssl.{store}.type is {kind}: only PEM is supported "
                 "(`openssl pkcs12 -in store.p12 -nodes` converts)"
             )
-    context = ssl.create_default_context(
-        cafile=given.get("ssl.truststore.location"), cadata=given.get("ssl.truststore.certificates")
-    )
+
+
+def _ssl_context(given: Mapping[str, str]) -> Any:
+    import ssl
+
+    _check_stores(given)
+    file, text = _trusted(given)
+    context = ssl.create_default_context(cafile=file, cadata=text)
     if given.get("ssl.endpoint.identification.algorithm", "https") == "":
         context.check_hostname = False
     password = given.get("ssl.key.password")
