@@ -1,5 +1,6 @@
 """`groupkeeper observe`: infers and keeps why groups of any Kafka cluster rebalance."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,10 +46,22 @@ def _address(_ctx: click.Context, _param: click.Parameter, text: str) -> Address
     metavar="HOST:PORT",
     default=HTTP,
     show_default=True,
-    help="Address of the page, the JSON API and /metrics. It has no authentication.",
+    help="Address of the page, the JSON API and /metrics.",
+)
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of the HTTP port, such as http.tokens.file=FILE or http.tls=true. Repeatable.",
 )
 def observe(
-    bootstrap_server: str, config: Path | None, timeout_ms: int, data_dir: Path, http: Address
+    bootstrap_server: str,
+    config: Path | None,
+    timeout_ms: int,
+    data_dir: Path,
+    http: Address,
+    assignments: tuple[str, ...],
 ) -> int:
     """Observe a Kafka cluster until interrupted: read its topic `__consumer_offsets`, infer why
     groups rebalance, and keep that.
@@ -63,16 +76,24 @@ def observe(
     \b
       groupkeeper observe --bootstrap-server kafka:9092
       groupkeeper observe --data /var/lib/observer --command-config reader.properties
+      groupkeeper observe --http 0.0.0.0:9644 --set http.tokens.file=tokens
       curl http://127.0.0.1:9644/api/v1/groups/billing/why
 
     Prints one line on standard output when ready, with the actual address. Logs go to standard
     error. A kill loses nothing: the next start reads on where the last one was.
     """
+    from groupkeeper.settings.table import SettingsError
     from groupkeeper.watch.main import ObserverProcess
     from groupkeeper.watch.main import observe as run
     from groupkeeper.watch.observer import ObserveOptions
+    from groupkeeper.watch.settings import observer_settings
 
-    options, process = ObserveOptions(bootstrap_server, data_dir, http), ObserverProcess()
+    try:
+        settings, unused = observer_settings(os.environ, assignments)
+    except SettingsError as problem:
+        raise click.ClickException(str(problem)) from None
+    options = ObserveOptions(bootstrap_server, data_dir, http, settings, unused)
+    process = ObserverProcess()
 
     async def work(client: "Client") -> int:
         with left_to_read() as show:

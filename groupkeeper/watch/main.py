@@ -1,7 +1,6 @@
 """`groupkeeper observe`: runs an observer, prints the ready line, stops at a signal."""
 
 import asyncio
-import gc
 import sys
 from collections.abc import Callable
 from typing import Final
@@ -12,10 +11,11 @@ from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.server.collector import collect_old, keep_collections_short
 from groupkeeper.server.http_port import HttpPort
 from groupkeeper.server.loop import watched_loop
-from groupkeeper.server.main import exit_with, is_reachable
+from groupkeeper.server.main import WRONG_CALL, after_ready, exit_with, warn_of_open_ports
 from groupkeeper.server.signals import at_signals
 from groupkeeper.server.stopping import StopStage, keep_deadline
 from groupkeeper.settings.options import format_address
+from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.names import GROUP_TOPIC
 from groupkeeper.watch.observer import ObserveOptions, Observer, wait_for_topic
@@ -60,6 +60,8 @@ async def observe(
         observer, http = starting.result()
         process.selector.iterations = observer.metrics.iterations
         return await _run(observer, http, stopped, show)
+    except SettingsError as problem:
+        return exit_with(str(problem), WRONG_CALL)
     except (NoRight, TopicChanged, StorageError, OSError) as problem:
         return exit_with(str(problem))
 
@@ -72,7 +74,7 @@ async def _started(client: Client, options: ObserveOptions) -> tuple[Observer, H
     http = HttpPort(observer, observer.hosts)
     try:
         bound = await http.start(options.http, observer.settings)
-    except OSError:
+    except (OSError, SettingsError):
         await observer.close()
         raise
     print(  # noqa: T201  # the ready line is an interface for programs that start this one
@@ -80,10 +82,8 @@ async def _started(client: Client, options: ObserveOptions) -> tuple[Observer, H
         f"data={options.data_dir}",
         flush=True,
     )
-    if await is_reachable(options.http):
-        where = format_address(options.http)
-        _log.warning("HTTP port without authentication: any client can read its pages", http=where)
-    gc.freeze()
+    after_ready(observer.options)
+    await warn_of_open_ports(observer.options)
     return observer, http
 
 
@@ -105,7 +105,7 @@ async def _run(
         await observer.stop()
         watch.exit_code = 0
         return 0
-    if isinstance(failure, TopicChanged):
+    if isinstance(failure, TopicChanged | NoRight):
         await observer.stop()
     raise failure
 

@@ -66,6 +66,10 @@ class ObserveOptions:
     bootstrap: str
     data_dir: Path
     http: Address = ("127.0.0.1", 9644)
+    settings: Settings = field(default_factory=Settings)
+    """Of the HTTP port; see `observer_settings`."""
+    unused_keys: tuple[str, ...] = ()
+    """Settings of variables that an observer does not take; they are named in a log line."""
 
 
 @dataclass(slots=True)
@@ -118,11 +122,17 @@ class Observer:
         options: ObserveOptions,
         world: ObserverWorld | None = None,
     ) -> None:
+        """Raises SettingsError: TLS of the HTTP port reads files."""
         self.metrics = Metrics()
         self._client, self._seen, self._cluster = client, seen, cluster
         self._world = world or ObserverWorld()
-        self._settings = replace(Settings(), offsets_topic_num_partitions=seen.partitions)
-        self._options = ServeOptions(options.data_dir, http=options.http, settings=self._settings)
+        self._settings = replace(options.settings, offsets_topic_num_partitions=seen.partitions)
+        self.options = ServeOptions(
+            options.data_dir,
+            http=options.http,
+            settings=self._settings,
+            unused_keys=options.unused_keys,
+        )
         self._bootstrap = options.bootstrap
         self.tls = ListenersTls((), self._settings, self.metrics)
         self.folds: list[PartitionWatch] = []
@@ -163,9 +173,10 @@ class Observer:
         self.tail = Tail(self._client, GROUP_TOPIC, self._seen, self)
         parts = self.folds, self.groups, self.tail.stats, self.watch_store
         self.metrics.observer = partial(numbers, *parts)
+        self.tls.watch()
 
     def _open_store(self) -> WatchStore:
-        where = self._world.files, str(self._options.data_dir)
+        where = self._world.files, str(self.options.data_dir)
         return WatchStore(*where, self._seen.partitions, self._cluster, self.clock.wall)
 
     def _open(self, number: int) -> tuple[PartitionWatch, list[tuple[str, WatchedGroup | None]]]:
@@ -233,6 +244,7 @@ class Observer:
 
     async def close(self) -> None:
         """Release the directory; the next start reads what was not stored."""
+        self.tls.stop()
         try:
             await self.topics.drain()
             await self.topics.close_logs()
@@ -348,7 +360,7 @@ class Observer:
     @property
     def hosts(self) -> list[str]:
         """Names of the HTTP port."""
-        return self._options.hosts
+        return self.options.hosts
 
     def about(self) -> dict[str, Any]:
         """Return which cluster is observed, for people and commands."""
@@ -361,7 +373,7 @@ class Observer:
 
         turns = PacedTurns()
         return Parts(
-            options=self._options,
+            options=self.options,
             groups=self.groups,
             topics=self.topics,
             metrics=self.metrics,

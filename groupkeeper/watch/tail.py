@@ -48,12 +48,13 @@ class TopicChanged(Exception):
 
 
 class NoRight(Exception):
-    """The user may not read the topic; the message is one line."""
+    """A right on the topic is missing; the message is one line."""
 
-    def __init__(self, topic: str) -> None:
+    def __init__(self, topic: str, operation: str) -> None:
+        """`operation`: what is denied, READ or DESCRIBE, which READ includes."""
         super().__init__(
-            f"the cluster does not let this user read the topic {topic}: grant READ on the topic "
-            f"{topic}, and DESCRIBE on groups for `groupkeeper why` and `groupkeeper groups`"
+            f"the cluster denies this user {operation} on the topic {topic}: grant READ on the "
+            f"topic {topic}, and DESCRIBE on groups for `groupkeeper why` and `groupkeeper groups`"
         )
 
 
@@ -96,7 +97,7 @@ async def look(client: Client, topic: str) -> TopicSeen:
     """Look the topic up. Raises CallFailed and NoRight."""
     [row] = await describe_topics(client, [topic])
     if row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-        raise NoRight(topic)
+        raise NoRight(topic, "DESCRIBE")
     if row.error_code:
         code = _code(row.error_code)
         raise CallFailed("Metadata", None, code, f"topic {topic}")
@@ -122,9 +123,13 @@ class Tail:
         self._backoff = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S)
         self._is_told = False
         """Whether a line about the present outage was written."""
+        self._has_read = False
+        """Whether any partition was read."""
 
     async def run(self) -> None:
-        """Read until cancelled. Raises TopicChanged, and errors of the sink."""
+        """Read until cancelled. Raises TopicChanged, NoRight if the right to read is missing from
+        the start on (one that is taken away later is waited for), and errors of the sink.
+        """
         try:
             self._place(self._seen)
             while True:
@@ -239,6 +244,7 @@ class Tail:
         if row.error_code == ErrorCode.NONE:
             data = bytes(row.records or b"")
             self.stats.bytes += len(data)
+            self._has_read = True
             await self._sink.take(number, start, data, row.high_watermark)
             self._succeed(number)
         elif row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -247,7 +253,10 @@ class Tail:
             except CallFailed as failure:
                 self._leave(partitions, [number], str(failure))
         elif row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            self._leave(partitions, [number], str(NoRight(self._topic)))
+            missing = NoRight(self._topic, "READ")
+            if not self._has_read:
+                raise missing
+            self._leave(partitions, [number], str(missing))
         else:
             name = _code(row.error_code).name
             self._leave(partitions, [number], f"Fetch of partition {number}: {name}")

@@ -1,71 +1,18 @@
 """`groupkeeper observe` as a process beside a server: ready, serving, killed, stopped, refused."""
 
-import json
-import os
-import re
 import signal
-import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from groupkeeper.cli import main
 from groupkeeper.cli.observe import left_to_read
+from tests.support.observing import observing
 from tests.support.populated import PAIR
-from tests.support.process import PROGRAM, READY_S, ROOT, STOP_S
+from tests.support.process import STOP_S
 
 Capture = pytest.CaptureFixture[str]
-READY = re.compile(r"groupkeeper observer ready http=(127\.0\.0\.1:\d+) cluster=(\S+) data=(.+)\n")
-
-
-class Observing:
-    """A process; `http` is the address of its port."""
-
-    def __init__(self, popen: "subprocess.Popen[str]", http: str) -> None:
-        self.popen, self.http = popen, http
-
-    def get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"http://{self.http}{path}", timeout=READY_S) as answer:
-            return json.load(answer)
-
-    def caught_up(self) -> None:
-        """Wait for `/readyz`."""
-        end = time.monotonic() + READY_S
-        while True:
-            try:
-                self.get("/readyz")
-                return
-            except OSError:
-                assert time.monotonic() < end, "it did not become ready"
-                time.sleep(0.1)
-
-
-@contextmanager
-def observing(bootstrap: str, data: Path) -> Iterator[Observing]:
-    words = ["--bootstrap-server", bootstrap, "--data", str(data), "--http", "127.0.0.1:0"]
-    with subprocess.Popen(
-        [*PROGRAM, "observe", *words],
-        stdout=subprocess.PIPE,
-        stderr=(data.parent / "observer.log").open("ab"),
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        text=True,
-    ) as popen:
-        try:
-            assert popen.stdout is not None
-            line = popen.stdout.readline()
-            found = READY.fullmatch(line)
-            assert found is not None, line + (data.parent / "observer.log").read_text()
-            assert found[3] == str(data)
-            yield Observing(popen, found[1])
-        finally:
-            popen.kill()
 
 
 def test_a_cluster_is_observed(bootstrap: str, tmp_path: Path, capsys: Capture) -> None:

@@ -217,23 +217,32 @@ def test_a_right_that_is_missing_names_the_right() -> None:
     async def run() -> None:
         cluster = FakeCluster()
         cluster.topic_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        with pytest.raises(NoRight, match="grant READ on the topic __consumer_offsets, and DESC"):
+        with pytest.raises(NoRight, match="this user DESCRIBE on the topic __consumer_offsets: gr"):
             await look(cast("Client", cluster), TOPIC)
 
     VirtualLoop().run_until_complete(run())
 
 
+def test_without_the_right_to_read_the_tail_ends() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        cluster.errors[0] = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+
+    played(play, ends_with=NoRight)
+
+
 def test_a_right_that_is_taken_away_is_told_and_waited_for(lines: Lines) -> None:
     async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        cluster.append(0, one(0))
+        await until(lambda: notes.read[0] == [0])
         cluster.topic_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         await virtual(20)
         cluster.topic_error = ErrorCode.NONE
-        cluster.append(0, one(0))
-        await until(lambda: notes.read[0] == [0])
+        cluster.append(0, one(1))
+        await until(lambda: notes.read[0] == [0, 1])
 
     played(play)
     [first, _] = [line for line in lines() if line["logger"] == "observer"]
-    assert "grant READ on the topic __consumer_offsets" in first["why"]
+    assert "denies this user READ on the topic __consumer_offsets: grant READ" in first["why"]
 
 
 def test_an_error_of_the_sink_ends_the_tail() -> None:
