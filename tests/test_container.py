@@ -10,6 +10,7 @@ DOCKER = ROOT / "docker"
 DOCKERFILE = (DOCKER / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
 COMPOSE = (DOCKER / "compose.yaml").read_text(encoding="utf-8")
 SECURE = (DOCKER / "compose-secure.yaml").read_text(encoding="utf-8")
+OBSERVE = (DOCKER / "compose-observe.yaml").read_text(encoding="utf-8")
 
 
 def locked() -> dict[str, str]:
@@ -97,3 +98,16 @@ def test_what_the_guarded_service_mounts_is_there_or_made_before() -> None:
     assert "chown 10001 docker/certificates/server.pem" in SECURE
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     assert "/docker/certificates/" in ignored
+
+
+def test_the_observer_is_hardened_beside_a_broker_on_the_loopback() -> None:
+    services = dict(re.findall(r"^  ([a-z]+):\n((?:    .+\n|\n)+)", OBSERVE, re.MULTILINE))
+    assert [*services] == ["kafka", "observer"]
+    for promise in ("read_only: true", "- ALL", "- no-new-privileges:true", "- /tmp"):
+        assert promise in services["observer"]
+    for service in services.values():
+        [port] = re.findall(r'^ +- "(\S+:\d+)"$', service, re.MULTILINE)
+        assert port.startswith("127.0.0.1:")
+        [volume] = re.findall(r"^ +- ([a-z]+):/var/lib/", service, re.MULTILINE)
+        assert f"  {volume}:\n" in OBSERVE.partition("\nvolumes:\n")[2]
+    assert re.search(r"image: apache/kafka:\d+\.\d+\.\d+$", services["kafka"], re.MULTILINE)

@@ -8,16 +8,18 @@ import subprocess
 import sys
 from configparser import ConfigParser
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from groupkeeper.cli import USAGE_ERROR, main
+from groupkeeper.cli.cluster import Cluster
 from groupkeeper.observe.http_exchange import HttpRequest
 from groupkeeper.observe.metrics import Metrics, PartitionSnapshot
 from groupkeeper.observe.pages import pages
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import TABLE
+from groupkeeper.watch.observer import ObserveOptions
 
 ROOT = Path(__file__).parent.parent
 UNIT = ROOT / "packaging" / "groupkeeper.service"
@@ -32,6 +34,23 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[ServeOptions]:
     module = ModuleType("groupkeeper.server.main")
     module.run = found.append  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
+    return found
+
+
+@pytest.fixture
+def observed(monkeypatch: pytest.MonkeyPatch) -> list[ObserveOptions]:
+    """What `observe` would be started with."""
+    found: list[ObserveOptions] = []
+
+    async def observe(_client: object, options: ObserveOptions, *_: object) -> int:
+        found.append(options)
+        return 0
+
+    module = ModuleType("groupkeeper.watch.main")
+    module.observe = observe  # type: ignore[attr-defined]
+    module.ObserverProcess = SimpleNamespace  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(Cluster, "run", lambda _, work, __: asyncio.run(work(None)))
     return found
 
 
@@ -94,6 +113,18 @@ def test_neighbours_of_the_container_and_its_host_have_addresses_of_their_own(
         ("server", 19092),
     ]
     assert {each.bind[0] for each in options.listeners} == {"0.0.0.0"}
+
+
+def test_the_observer_comes_to_an_address_that_its_broker_advertises(
+    observed: list[ObserveOptions],
+) -> None:
+    compose = (ROOT / "docker" / "compose-observe.yaml").read_text(encoding="utf-8")
+    assert main(re.findall(r"^      - (observe|--\S+)$", compose, re.MULTILINE)) == 0
+    [options] = observed
+    [advertised] = re.findall(r"ADVERTISED_LISTENERS: (\S+)", compose)
+    assert f"NEIGHBOUR://{options.bootstrap}" in advertised.split(",")
+    assert options.http == ("0.0.0.0", 9644)
+    assert f":{options.data_dir}\n" in compose
 
 
 def test_ports_and_probes_agree_with_the_server() -> None:

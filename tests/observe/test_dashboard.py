@@ -9,6 +9,7 @@ from tests.groups.test_lag import produce
 from tests.support.boards import DOCKER, asked, board, panels, panels_of_others
 from tests.support.served import Served, settle
 from tests.support.slices import whole
+from tests.watch.observed import Observed
 
 ALERTS = (DOCKER / "alerts.yaml").read_text(encoding="utf-8")
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? \S+$", re.M)
@@ -25,6 +26,16 @@ def labels(served: Served) -> dict[str, set[str]]:
     exposition = Exposition(served.server.metrics)
     pieces = whole(exposition.page(served.run(exposition.look())))
     page = b"".join(pieces).decode()
+    return _labels_in(page)
+
+
+@pytest.fixture
+def labels_of_observer(served: Served) -> dict[str, set[str]]:
+    """Every metric of an observer, and its labels."""
+    return _labels_in(Observed(served).metrics())
+
+
+def _labels_in(page: str) -> dict[str, set[str]]:
     return {name: set(_LABEL.findall(some)) for name, some in _SAMPLE.findall(page)}
 
 
@@ -37,13 +48,16 @@ def test_every_panel_asks_for_what_there_is(labels: dict[str, set[str]]) -> None
         assert panel.fed_by in (None, *names) or not panel.has_data, panel
 
 
-def test_every_alert_asks_for_what_there_is(labels: dict[str, set[str]]) -> None:
+def test_every_alert_asks_for_what_there_is(
+    labels: dict[str, set[str]], labels_of_observer: dict[str, set[str]]
+) -> None:
     expressions = re.split(r"- alert: (\w+)", ALERTS)[1:]
     for alert, text in zip(expressions[::2], expressions[1::2], strict=True):
         expression = text.partition("expr:")[2].partition("labels:")[0]
         names = asked(expression)
         assert names, alert
-        assert all(wanted <= labels[name] for name, wanted in names.items()), alert
+        there = labels_of_observer if "Observer" in alert else labels
+        assert all(wanted <= there[name] for name, wanted in names.items()), alert
 
 
 def test_every_alert_is_tested_and_described() -> None:
