@@ -1,78 +1,28 @@
 """Infers the cause of a rebalance from the records of two generations and the commits between them.
 
 A member only in the second record has joined; one only in the first has left or its session
-expired. If the records cannot decide, the cause is `unknown`. Every code has a stated confidence
-(docs/analytics.md describes how it was measured).
-
-Departures: a commit shows that its member was alive. An expired member was silent for the whole
-session timeout before the join phase began; a member that committed later has left. The join phase
-began no earlier than one heartbeat interval before the last commit of a remaining member, which
-learns of the rebalance with its next heartbeat and then rejoins.
+expired (`departures.py`). If the records cannot decide, the cause is `unknown`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
 
+from groupkeeper.history.causes import (
+    EXPIRED,
+    JOINED,
+    LEADER,
+    LEFT,
+    REJOINED,
+    RETURNED_CHANGED,
+    RETURNED_UNREADY,
+    STATIC_JOINED,
+    SUBSCRIPTION,
+    UNKNOWN,
+)
+from groupkeeper.history.departures import Departure, Start, departure_of, share_fate, start_of
+from groupkeeper.history.evidence import CauseEvidence
 from groupkeeper.history.records import Generation, RecordedMember
 from groupkeeper.history.rows import keeps_partitions
-from groupkeeper.protocol.group_events import CauseCode
-
-UNKNOWN: Final = "unknown"
-LEFT: Final = CauseCode.MEMBER_LEFT.value
-REMOVED: Final = CauseCode.MEMBER_REMOVED_BY_ADMIN.value
-EXPIRED: Final = CauseCode.SESSION_EXPIRED.value
-JOINED: Final = CauseCode.MEMBER_JOINED.value
-STATIC_JOINED: Final = CauseCode.STATIC_MEMBER_JOINED.value
-RETURNED_CHANGED: Final = CauseCode.STATIC_MEMBER_RETURNED_CHANGED.value
-RETURNED_UNREADY: Final = CauseCode.STATIC_MEMBER_RETURNED_UNREADY.value
-SUBSCRIPTION: Final = CauseCode.SUBSCRIPTION_CHANGED.value
-LEADER: Final = CauseCode.LEADER_REJOINED.value
-REJOINED: Final = CauseCode.MEMBER_REJOINED.value
-MAX_POLL: Final = "max_poll_exceeded"
-"""Codes of causes, and of likely reasons behind them."""
-
-CONFIDENCE: Final[Mapping[str, float]] = {
-    UNKNOWN: 0.99,
-    JOINED: 0.99,
-    STATIC_JOINED: 0.99,
-    LEFT: 0.97,
-    EXPIRED: 0.95,
-    REMOVED: 0.8,
-    RETURNED_CHANGED: 0.9,
-    RETURNED_UNREADY: 0.9,
-    SUBSCRIPTION: 0.97,
-    LEADER: 0.9,
-    REJOINED: 0.9,
-}
-"""Confidence of rows by cause, see docs/analytics.md. With an unknown cause a row only claims that
-the rebalance happened."""
-HEARTBEAT_MS: Final = 3_000
-"""`heartbeat.interval.ms` of most clients; at most a third of the session timeout."""
-FOLLOW_UP_MS: Final = 15_000
-"""Longest time until the second round of a cooperative rebalance: members that gave up partitions
-rejoin at once, the others after a heartbeat."""
-SLACK_MS: Final = 1_000
-"""Allowance for delays of timers and requests."""
-ROUNDED_MS: Final = 10
-"""Allowance for times that are rounded to milliseconds, of two clocks."""
-
-
-class Evidence(NamedTuple):
-    """Commits for a member's partitions: time of the last one (None if there is none) and the
-    longest pause between two in ms (None if unknown).
-    """
-
-    last_ms: int | None = None
-    longest_ms: int | None = None
-
-
-class Departure(NamedTuple):
-    """Why a member is gone, and the latest time at which it can have been in the group."""
-
-    code: str
-    until_ms: int
-    likely: str | None = None
 
 
 @dataclass(slots=True)
@@ -100,59 +50,6 @@ class InferredCause:
     likely: str | None = None
     departures: dict[str, Departure] = field(default_factory=dict)
     """Member id -> why the member is gone."""
-
-
-class CauseEvidence(NamedTuple):
-    """Evidence for a cause. `end_ms`: end of the join phase; `evidence`: commits by member id;
-    `reloaded`: another coordinator has loaded the group since, which restarts sessions; `withheld`:
-    the earlier record, of `began_ms`, revoked partitions and assigned them to none; `converted`: it
-    converted the group, after which Kafka triggers a rebalance; `grown`: a topic has new
-    partitions, for which leaders rejoin.
-    """
-
-    end_ms: int
-    evidence: Mapping[str, Evidence]
-    reloaded: bool
-    withheld: bool
-    converted: bool
-    began_ms: int
-    grown: bool = False
-
-    @property
-    def soon(self) -> bool:
-        """Whether this round can be the second one of a cooperative rebalance."""
-        return self.end_ms - self.began_ms <= FOLLOW_UP_MS
-
-    def of(self, member: RecordedMember) -> Evidence:
-        """Return the commits for the partitions of a member."""
-        return self.evidence.get(member.member, _NOTHING)
-
-    def seen_ms(self, member: RecordedMember) -> int:
-        """Return when the member was last seen, as far as the log shows."""
-        return min(max(self.of(member).last_ms or 0, member.heard_ms), self.end_ms)
-
-    def is_silent(self, member: RecordedMember) -> bool:
-        """Whether the log shows nothing of the member for the time of its session."""
-        return self.end_ms - self.seen_ms(member) >= member.session_ms - ROUNDED_MS
-
-    def has_stopped(self, member: RecordedMember) -> bool:
-        """Whether a silent member committed regularly before, and more often than since. Other
-        members may send heartbeats and have nothing to commit.
-        """
-        longest_ms = self.of(member).longest_ms
-        is_late = longest_ms is not None and self.end_ms > self.next_ms(member, longest_ms)
-        return is_late and self.is_silent(member)
-
-    def next_ms(self, member: RecordedMember, longest_ms: int) -> int:
-        """Return until when a live member would have committed again."""
-        return self.seen_ms(member) + longest_ms + SLACK_MS
-
-
-class Start(NamedTuple):
-    """The earliest and latest possible start of the join phase; a wide range if little is known."""
-
-    earliest_ms: int
-    latest_ms: int
 
 
 def compare(before: Mapping[str, RecordedMember], now: Mapping[str, RecordedMember]) -> Changes:
@@ -195,15 +92,15 @@ def explain(
     members = {} if before is None else before.members
     gone = {each.member for each in changes.gone}
     stayed = [each for key, each in members.items() if key not in gone]
-    start = _start(stayed, now, setting, aborted)
+    start = start_of(stayed, now, setting, aborted)
     came = {each.identity for each in changes.joined}
     begun = bool(came or changes.replaced or changes.resubscribed or aborted or len(gone) > 1)
     found = InferredCause(UNKNOWN)
     for each in changes.gone:
         back = each.identity in came
-        found.departures[each.member] = _departure(each, setting, start, back, begun)
+        found.departures[each.member] = departure_of(each, setting, start, back, begun)
     if not stayed and len(gone) > 1:
-        _together(changes.gone, setting, found.departures)
+        share_fate(changes.gone, setting, found.departures)
     protocol_changed = bool(members) and before is not None and before.protocol != now.protocol
     who = _who(now, changes, setting, found, protocol_changed)
     code = _first(who, changes, setting, start, aborted)
@@ -303,98 +200,3 @@ def _restarts(changes: Changes) -> bool:
     """Return whether all joined members are clients of gone members, and thus left first."""
     gone = {each.identity for each in changes.gone}
     return all(each.identity in gone for each in changes.joined)
-
-
-# -- departures ----------------------------------------------------------------------------------
-
-
-def _start(
-    stayed: Sequence[RecordedMember], now: Generation, setting: CauseEvidence, aborted: int
-) -> Start:
-    """Return when the join phase can have begun. Members with an eager assignor stop committing
-    when they rejoin, others at its end; among the eager, the first to stop bounds the start from
-    below. If nobody stayed, it is at its end, unless rounds without assignments were before it:
-    who is gone may have gone in one of these.
-    """
-    if not stayed:
-        return Start(setting.began_ms if aborted else setting.end_ms, setting.end_ms)
-    seen = [(each, *setting.of(each)) for each in stayed]
-    learned = [last_ms - _heartbeat_ms(each) for each, last_ms, _ in seen if last_ms is not None]
-    latest_ms = setting.end_ms
-    if keeps_partitions(now.protocol, now.is_told) or not learned:
-        return Start(min(learned) if len(learned) == len(stayed) else 0, latest_ms)
-    if all(longest_ms is not None for _, _, longest_ms in seen):
-        quiet = max((last_ms or 0) + (longest_ms or 0) for _, last_ms, longest_ms in seen)
-        latest_ms = min(quiet + SLACK_MS, setting.end_ms)
-    return Start(max(learned), latest_ms)
-
-
-def _heartbeat_ms(member: RecordedMember) -> int:
-    return max(HEARTBEAT_MS, member.session_ms // 3)
-
-
-def _departure(
-    member: RecordedMember, setting: CauseEvidence, start: Start, came_back: bool, begun: bool
-) -> Departure:
-    """Return why a member is gone. `came_back`: the same client joined in this round. `begun`:
-    something else may have begun the round.
-    """
-    (last_ms, longest_ms), end_ms = setting.of(member), setting.end_ms
-    if setting.is_silent(member):
-        return _silent(member, setting, start, came_back, begun)
-    if member.instance is not None:  # static members do not leave when closed
-        return Departure(REMOVED, end_ms)
-    # In a join phase a member may commit until it learns of it and calls poll.
-    known_ms = setting.seen_ms(member) - _heartbeat_ms(member) - (longest_ms or 0)
-    may_be_late = begun and max(known_ms, start.earliest_ms) <= end_ms - member.rebalance_ms
-    if may_be_late or setting.reloaded:  # after a load group.max.size may be smaller
-        return Departure(UNKNOWN, end_ms)
-    return Departure(LEFT, end_ms if last_ms is None else last_ms)
-
-
-def _silent(
-    member: RecordedMember, setting: CauseEvidence, start: Start, came_back: bool, begun: bool
-) -> Departure:
-    """Return why a member is gone that was silent for its session timeout. A member that polled
-    too late left no earlier than `max.poll.interval.ms` after its last commit.
-    """
-    last_ms, longest_ms = setting.of(member)
-    seen_ms, end_ms = setting.seen_ms(member), setting.end_ms
-    session_ms, poll_ms = member.session_ms, member.rebalance_ms
-    if longest_ms is None or last_ms is None:
-        return Departure(UNKNOWN, end_ms)
-    # After a load each session began anew, at a time that the log does not show.
-    expired = Departure(EXPIRED, end_ms if setting.reloaded else min(seen_ms + session_ms, end_ms))
-    if member.instance is not None:  # else an administrator may have removed it
-        return expired if setting.has_stopped(member) else Departure(UNKNOWN, end_ms)
-    next_ms = setting.next_ms(member, longest_ms)
-    can_have_left = max(start.earliest_ms, seen_ms) <= next_ms
-    can_have_expired = setting.reloaded or start.earliest_ms <= next_ms + session_ms
-    latest_ms = end_ms if begun else start.latest_ms
-    can_be_late = seen_ms + poll_ms <= latest_ms and start.earliest_ms <= next_ms + poll_ms
-    # A client that commits less often than it has to poll shows nothing of its polls.
-    is_doubtful = can_be_late and longest_ms < poll_ms
-    if can_have_expired and not is_doubtful and (not can_have_left or came_back):
-        return expired
-    if can_have_left and not can_have_expired:
-        return Departure(LEFT, last_ms)
-    if can_be_late and not can_have_left and not can_have_expired:
-        return Departure(LEFT, end_ms, MAX_POLL)
-    return Departure(UNKNOWN, end_ms)
-
-
-def _together(
-    gone: Sequence[RecordedMember], setting: CauseEvidence, found: dict[str, Departure]
-) -> None:
-    """If all members are gone, those that fell silent together with the last one share its fate."""
-    last = max(gone, key=setting.seen_ms)
-    fate = found[last.member]
-    for each in gone:
-        near_ms = setting.of(each).longest_ms
-        apart_ms = setting.seen_ms(last) - setting.seen_ms(each)
-        together = near_ms is not None and apart_ms <= near_ms + SLACK_MS
-        if found[each.member].code == UNKNOWN and fate.code == EXPIRED and together:
-            found[each.member] = fate
-
-
-_NOTHING: Final = Evidence()

@@ -11,8 +11,8 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from groupkeeper.history.causes import UNKNOWN
 from groupkeeper.history.fold import GroupFold
-from groupkeeper.history.inference import UNKNOWN
 from groupkeeper.history.ownership import OwnedPartition
 from groupkeeper.history.records import GroupRecord
 from groupkeeper.history.rows import Rows, RowSource, RowWriter, instant, member_columns

@@ -10,15 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
-from groupkeeper.history import inference
-from groupkeeper.history.inference import (
-    CONFIDENCE,
-    UNKNOWN,
-    CauseEvidence,
-    Changes,
-    Evidence,
-    InferredCause,
-)
+from groupkeeper.history.causes import CONFIDENCE, UNKNOWN
+from groupkeeper.history.evidence import CauseEvidence, Commits, evidence_of
+from groupkeeper.history.inference import Changes, InferredCause, compare, explain
 from groupkeeper.history.ownership import OwnedPartition
 from groupkeeper.history.records import (
     CONVERTED,
@@ -35,8 +29,6 @@ from groupkeeper.protocol.group_events import SHORTENED, Event
 
 MOST_ABORTED: Final = 1000
 """If the generation rises by more than this, the difference is not taken for aborted rounds."""
-REGULAR: Final = 3
-"""From this many commits on, the longest pause between two of them measures their regularity."""
 FIRST, NEW, KNOWN, LOST = "first", "new", "known", "lost"
 NOTHING: Final[Mapping[str, object]] = {}
 
@@ -60,47 +52,6 @@ class Gap(NamedTuple):
 
 
 StoryItem = Told | Gap
-
-
-# -- commits ---------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Commits:
-    """Commits for one partition since its current member owns it."""
-
-    member: str
-    commits: int = 0
-    last_ms: int | None = None
-    longest_ms: int = 0
-    behind: int = -1
-    """Offset of the group record before the last commit; pauses across one do not count."""
-
-    def add(self, run: CommitRun, behind: int, is_whole: bool) -> None:
-        """Add commits after the group record at offset `behind`. Only if `is_whole` (no commit is
-        missing) do they count as evidence of regularity.
-        """
-        if is_whole:
-            gap = 0
-            if self.last_ms is not None and self.behind == behind:
-                gap = run.first_ms - self.last_ms
-            self.longest_ms = max(self.longest_ms, run.longest_ms, gap)
-            self.commits += run.commits
-            self.behind = behind
-        self.last_ms = max(self.last_ms or 0, run.last_ms)
-
-
-def _evidence(held: Mapping[OwnedPartition, Commits]) -> dict[str, Evidence]:
-    """Return the evidence for each member that owns partitions."""
-    found: dict[str, Evidence] = {}
-    for each in held.values():
-        last, longest = found.get(each.member, (None, None))
-        if each.last_ms is not None and (last is None or each.last_ms > last):
-            last = each.last_ms
-        if each.commits >= REGULAR and (longest is None or each.longest_ms < longest):
-            longest = each.longest_ms
-        found[each.member] = Evidence(last, longest)
-    return found
 
 
 @dataclass(slots=True)
@@ -152,7 +103,7 @@ class Story:
     ) -> list[StoryItem]:
         """Remember a record like `take`, and return the events it shows."""
         telling = Telling(record, now)
-        changes = inference.compare(self._members, now.members)
+        changes = compare(self._members, now.members)
         is_cut = self._is_cut_off(record, now, kind, known)
         is_cut |= instant(record.time_ms) is None or instant(self.time_ms) is None
         fits = kind != RESET and unwritten(self.before, now) <= MOST_ABORTED
@@ -192,9 +143,9 @@ class Story:
         end_ms = record.time_ms
         if is_round and now.state_ms is not None:
             end_ms = min(end_ms, now.state_ms)
-        setting = inference.CauseEvidence(
+        setting = CauseEvidence(
             end_ms,
-            _evidence(self.held),
+            evidence_of(self.held),
             reloaded=self.epoch != record.leader_epoch,
             withheld=self.is_withheld,
             converted=self.since == CONVERTED,
@@ -208,7 +159,7 @@ class Story:
             aborted = min(max(0, now.generation - 1), MOST_ABORTED)
         cause = InferredCause(UNKNOWN)
         if is_round:
-            cause = inference.explain(before, now, changes, setting, aborted)
+            cause = explain(before, now, changes, setting, aborted)
         for key, each in now.members.items():
             old = self._members.get(key)
             is_heard = is_round or old is None

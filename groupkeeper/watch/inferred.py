@@ -11,9 +11,9 @@ who joined, who is gone and which partitions moved, but no cause.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Self
 
+from groupkeeper.history.causes import UNKNOWN
 from groupkeeper.history.fields import Part
 from groupkeeper.history.fold import GroupFold
-from groupkeeper.history.inference import UNKNOWN
 from groupkeeper.history.newer import MEMBER_TYPES, NO_NAMES, Names, NewerStory
 from groupkeeper.history.ownership import OwnedPartition
 from groupkeeper.history.partition import Fed

@@ -8,8 +8,7 @@ round began: so no setting is proposed here, as its cost cannot be estimated.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from groupkeeper.history.fields import Part, number
-from groupkeeper.history.inference import (
+from groupkeeper.history.causes import (
     EXPIRED,
     JOINED,
     LEADER,
@@ -23,6 +22,7 @@ from groupkeeper.history.inference import (
     SUBSCRIPTION,
     UNKNOWN,
 )
+from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import SUPERSEDED, Round
 from groupkeeper.why.texts import joined_text, name_of, person, some_of, span, time_text
 

@@ -7,8 +7,8 @@ stopped, the partitions that moved, and advice (`advice`). See `lines` for event
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from groupkeeper.history.causes import UNKNOWN
 from groupkeeper.history.fields import Part, number
-from groupkeeper.history.inference import UNKNOWN
 from groupkeeper.history.rounds import COMPLETED, EMPTIED, UNDER_WAY, Round
 from groupkeeper.protocol.group_event_words import CODES, LIKELY
 from groupkeeper.why.advice import advice

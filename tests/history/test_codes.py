@@ -1,6 +1,6 @@
 """Each cause has words, a family and an advice of its own, inferred ones too."""
 
-from groupkeeper.history.inference import CONFIDENCE, MAX_POLL, UNKNOWN
+from groupkeeper.history.causes import CONFIDENCE, MAX_POLL, UNKNOWN
 from groupkeeper.protocol.group_event_words import CODES, FAMILIES, LIKELY
 from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.why.advice import ADVICE

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.history.inference import CONFIDENCE
+from groupkeeper.history.causes import CONFIDENCE
 from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.history.rows import LOG
 from groupkeeper.history.rows import Told as InferredTold

@@ -1,0 +1,119 @@
+"""Infers why members of the record before are gone, from commits.
+
+An expired member was silent for the whole session timeout before the join phase began; a member
+that committed later has left. The join phase began no earlier than one heartbeat interval before
+the last commit of a remaining member, which learns of the rebalance with its next heartbeat and
+then rejoins.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from groupkeeper.history.causes import EXPIRED, LEFT, MAX_POLL, REMOVED, UNKNOWN
+from groupkeeper.history.evidence import HEARTBEAT_MS, SLACK_MS, CauseEvidence
+from groupkeeper.history.records import Generation, RecordedMember
+from groupkeeper.history.rows import keeps_partitions
+
+
+class Start(NamedTuple):
+    """The earliest and latest possible start of the join phase; a wide range if little is known."""
+
+    earliest_ms: int
+    latest_ms: int
+
+
+class Departure(NamedTuple):
+    """Why a member is gone, and the latest time at which it can have been in the group."""
+
+    code: str
+    until_ms: int
+    likely: str | None = None
+
+
+def start_of(
+    stayed: Sequence[RecordedMember], now: Generation, setting: CauseEvidence, aborted: int
+) -> Start:
+    """Return when the join phase can have begun. Members with an eager assignor stop committing
+    when they rejoin, others at its end; among the eager, the first to stop bounds the start from
+    below. If nobody stayed, it is at its end, unless rounds without assignments were before it:
+    who is gone may have gone in one of these.
+    """
+    if not stayed:
+        return Start(setting.began_ms if aborted else setting.end_ms, setting.end_ms)
+    seen = [(each, *setting.of(each)) for each in stayed]
+    learned = [last_ms - _heartbeat_ms(each) for each, last_ms, _ in seen if last_ms is not None]
+    latest_ms = setting.end_ms
+    if keeps_partitions(now.protocol, now.is_told) or not learned:
+        return Start(min(learned) if len(learned) == len(stayed) else 0, latest_ms)
+    if all(longest_ms is not None for _, _, longest_ms in seen):
+        quiet = max((last_ms or 0) + (longest_ms or 0) for _, last_ms, longest_ms in seen)
+        latest_ms = min(quiet + SLACK_MS, setting.end_ms)
+    return Start(max(learned), latest_ms)
+
+
+def _heartbeat_ms(member: RecordedMember) -> int:
+    return max(HEARTBEAT_MS, member.session_ms // 3)
+
+
+def departure_of(
+    member: RecordedMember, setting: CauseEvidence, start: Start, came_back: bool, begun: bool
+) -> Departure:
+    """Return why a member is gone. `came_back`: the same client joined in this round. `begun`:
+    something else may have begun the round.
+    """
+    (last_ms, longest_ms), end_ms = setting.of(member), setting.end_ms
+    if setting.is_silent(member):
+        return _silent(member, setting, start, came_back, begun)
+    if member.instance is not None:  # static members do not leave when closed
+        return Departure(REMOVED, end_ms)
+    # In a join phase a member may commit until it learns of it and calls poll.
+    known_ms = setting.seen_ms(member) - _heartbeat_ms(member) - (longest_ms or 0)
+    may_be_late = begun and max(known_ms, start.earliest_ms) <= end_ms - member.rebalance_ms
+    if may_be_late or setting.reloaded:  # after a load group.max.size may be smaller
+        return Departure(UNKNOWN, end_ms)
+    return Departure(LEFT, end_ms if last_ms is None else last_ms)
+
+
+def _silent(
+    member: RecordedMember, setting: CauseEvidence, start: Start, came_back: bool, begun: bool
+) -> Departure:
+    """Return why a member is gone that was silent for its session timeout. A member that polled
+    too late left no earlier than `max.poll.interval.ms` after its last commit.
+    """
+    last_ms, longest_ms = setting.of(member)
+    seen_ms, end_ms = setting.seen_ms(member), setting.end_ms
+    session_ms, poll_ms = member.session_ms, member.rebalance_ms
+    if longest_ms is None or last_ms is None:
+        return Departure(UNKNOWN, end_ms)
+    # After a load each session began anew, at a time that the log does not show.
+    expired = Departure(EXPIRED, end_ms if setting.reloaded else min(seen_ms + session_ms, end_ms))
+    if member.instance is not None:  # else an administrator may have removed it
+        return expired if setting.has_stopped(member) else Departure(UNKNOWN, end_ms)
+    next_ms = setting.next_ms(member, longest_ms)
+    can_have_left = max(start.earliest_ms, seen_ms) <= next_ms
+    can_have_expired = setting.reloaded or start.earliest_ms <= next_ms + session_ms
+    latest_ms = end_ms if begun else start.latest_ms
+    can_be_late = seen_ms + poll_ms <= latest_ms and start.earliest_ms <= next_ms + poll_ms
+    # A client that commits less often than it has to poll shows nothing of its polls.
+    is_doubtful = can_be_late and longest_ms < poll_ms
+    if can_have_expired and not is_doubtful and (not can_have_left or came_back):
+        return expired
+    if can_have_left and not can_have_expired:
+        return Departure(LEFT, last_ms)
+    if can_be_late and not can_have_left and not can_have_expired:
+        return Departure(LEFT, end_ms, MAX_POLL)
+    return Departure(UNKNOWN, end_ms)
+
+
+def share_fate(
+    gone: Sequence[RecordedMember], setting: CauseEvidence, found: dict[str, Departure]
+) -> None:
+    """If all members are gone, those that fell silent together with the last one share its fate."""
+    last = max(gone, key=setting.seen_ms)
+    fate = found[last.member]
+    for each in gone:
+        near_ms = setting.of(each).longest_ms
+        apart_ms = setting.seen_ms(last) - setting.seen_ms(each)
+        together = near_ms is not None and apart_ms <= near_ms + SLACK_MS
+        if found[each.member].code == UNKNOWN and fate.code == EXPIRED and together:
+            found[each.member] = fate

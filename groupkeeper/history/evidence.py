@@ -1,0 +1,120 @@
+"""What is known when the cause of a rebalance is inferred: the commits for the partitions of each
+member, and how the record of the rebalance differs from the one before.
+
+A commit shows that its member was alive. Times are Unix ms.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from groupkeeper.history.ownership import OwnedPartition
+from groupkeeper.history.records import CommitRun, RecordedMember
+
+REGULAR: Final = 3
+"""From this many commits on, the longest pause between two of them measures their regularity."""
+HEARTBEAT_MS: Final = 3_000
+"""`heartbeat.interval.ms` of most clients; at most a third of the session timeout."""
+FOLLOW_UP_MS: Final = 15_000
+"""Longest time until the second round of a cooperative rebalance: members that gave up partitions
+rejoin at once, the others after a heartbeat."""
+SLACK_MS: Final = 1_000
+"""Allowance for delays of timers and requests."""
+ROUNDED_MS: Final = 10
+"""Allowance for times that are rounded to milliseconds, of two clocks."""
+
+
+class Evidence(NamedTuple):
+    """Commits for a member's partitions: time of the last one (None if there is none) and the
+    longest pause between two in ms (None if unknown).
+    """
+
+    last_ms: int | None = None
+    longest_ms: int | None = None
+
+
+@dataclass(slots=True)
+class Commits:
+    """Commits for one partition since its current member owns it."""
+
+    member: str
+    commits: int = 0
+    last_ms: int | None = None
+    longest_ms: int = 0
+    behind: int = -1
+    """Offset of the group record before the last commit; pauses across one do not count."""
+
+    def add(self, run: CommitRun, behind: int, is_whole: bool) -> None:
+        """Add commits after the group record at offset `behind`. Only if `is_whole` (no commit is
+        missing) do they count as evidence of regularity.
+        """
+        if is_whole:
+            gap = 0
+            if self.last_ms is not None and self.behind == behind:
+                gap = run.first_ms - self.last_ms
+            self.longest_ms = max(self.longest_ms, run.longest_ms, gap)
+            self.commits += run.commits
+            self.behind = behind
+        self.last_ms = max(self.last_ms or 0, run.last_ms)
+
+
+def evidence_of(held: Mapping[OwnedPartition, Commits]) -> dict[str, Evidence]:
+    """Return the evidence for each member that owns partitions."""
+    found: dict[str, Evidence] = {}
+    for each in held.values():
+        last, longest = found.get(each.member, (None, None))
+        if each.last_ms is not None and (last is None or each.last_ms > last):
+            last = each.last_ms
+        if each.commits >= REGULAR and (longest is None or each.longest_ms < longest):
+            longest = each.longest_ms
+        found[each.member] = Evidence(last, longest)
+    return found
+
+
+class CauseEvidence(NamedTuple):
+    """Evidence for a cause. `end_ms`: end of the join phase; `evidence`: commits by member id;
+    `reloaded`: another coordinator has loaded the group since, which restarts sessions; `withheld`:
+    the earlier record, of `began_ms`, revoked partitions and assigned them to none; `converted`: it
+    converted the group, after which Kafka triggers a rebalance; `grown`: a topic has new
+    partitions, for which leaders rejoin.
+    """
+
+    end_ms: int
+    evidence: Mapping[str, Evidence]
+    reloaded: bool
+    withheld: bool
+    converted: bool
+    began_ms: int
+    grown: bool = False
+
+    @property
+    def soon(self) -> bool:
+        """Whether this round can be the second one of a cooperative rebalance."""
+        return self.end_ms - self.began_ms <= FOLLOW_UP_MS
+
+    def of(self, member: RecordedMember) -> Evidence:
+        """Return the commits for the partitions of a member."""
+        return self.evidence.get(member.member, _NOTHING)
+
+    def seen_ms(self, member: RecordedMember) -> int:
+        """Return when the member was last seen, as far as the log shows."""
+        return min(max(self.of(member).last_ms or 0, member.heard_ms), self.end_ms)
+
+    def is_silent(self, member: RecordedMember) -> bool:
+        """Whether the log shows nothing of the member for the time of its session."""
+        return self.end_ms - self.seen_ms(member) >= member.session_ms - ROUNDED_MS
+
+    def has_stopped(self, member: RecordedMember) -> bool:
+        """Whether a silent member committed regularly before, and more often than since. Other
+        members may send heartbeats and have nothing to commit.
+        """
+        longest_ms = self.of(member).longest_ms
+        is_late = longest_ms is not None and self.end_ms > self.next_ms(member, longest_ms)
+        return is_late and self.is_silent(member)
+
+    def next_ms(self, member: RecordedMember, longest_ms: int) -> int:
+        """Return until when a live member would have committed again."""
+        return self.seen_ms(member) + longest_ms + SLACK_MS
+
+
+_NOTHING: Final = Evidence()
