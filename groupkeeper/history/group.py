@@ -19,12 +19,13 @@ from groupkeeper.history.fold import GroupFold
 from groupkeeper.history.newer import NO_NAMES, Names, NewerStory
 from groupkeeper.history.records import (
     CONVERTED,
+    DELETED,
     GROUP_KEY_TYPE,
     OF_GROUPS,
+    UNREADABLE,
     CommitRun,
     GroupRecord,
-    kind_of,
-    read_generation,
+    read_record,
     unwritten,
     with_conversions,
     write_configs,
@@ -258,11 +259,11 @@ class GroupHistory:
             if key is not None:
                 self._newer.add(record, key, self._names, self._out)
         except DecodeError:
-            self._snapshot(record, "unreadable")
+            self._snapshot(record, UNREADABLE)
 
     def _epoch_record(self, record: GroupRecord, converted: bool) -> None:
         """Add the group record of a consumer, share or streams group."""
-        kind = CONVERTED if converted else "deleted" if record.value is None else "epoch"
+        kind = CONVERTED if converted else DELETED if record.value is None else "epoch"
         epoch = None
         if record.value is not None:
             epoch = int.from_bytes(record.value[_EPOCH_BYTES], "big", signed=True)
@@ -277,17 +278,11 @@ class GroupHistory:
         if story is None:
             story = self._story = Story()
             self._infers = self.first_ms is None or record.time_ms < self.first_ms
-        if record.value is None:
-            self._snapshot(record, CONVERTED if converted else "deleted", unwritten=0)
-            self._infer(story.end(record, is_known=not converted))
+        kind, now = read_record(record, story.before, converted=converted)
+        if now is None:
+            self._snapshot(record, kind, unwritten=0)
+            self._infer(story.end(record, is_known=kind == DELETED))
             return
-        try:
-            now = read_generation(record.value)
-        except DecodeError:
-            self._snapshot(record, "unreadable", unwritten=0)
-            self._infer(story.end(record, is_known=False))
-            return
-        kind = CONVERTED if converted else kind_of(story.before, now)
         self._snapshot(
             record,
             kind,

@@ -23,7 +23,8 @@ _REMEMBERED: Final = 1024
 
 
 REBALANCE, RESET, CONVERTED = "rebalance", "reset", "converted"
-"""Kinds of records: see `kind_of`."""
+DELETED, UNREADABLE = "deleted", "unreadable"
+"""Kinds of records: see `read_record`."""
 
 
 class GroupRecord(NamedTuple):
@@ -168,6 +169,22 @@ def read_generation(value: bytes) -> Generation:
         found.assigned[each.member_id] = _assigned(each.assignment) if each.assignment else {}
     found.subscriptions = [*subscriptions.values()]
     return found
+
+
+def read_record(
+    record: GroupRecord, before: Generation | None, *, converted: bool
+) -> tuple[str, Generation | None]:
+    """Return the kind of a record of a classic group, and its value: None of a tombstone, and of a
+    value that cannot be decoded. `before`: the last value, None without one. `converted`: the batch
+    converts the group from or to the classic protocol.
+    """
+    if record.value is None:
+        return CONVERTED if converted else DELETED, None
+    try:
+        now = read_generation(record.value)
+    except DecodeError:
+        return UNREADABLE, None
+    return CONVERTED if converted else kind_of(before, now), now
 
 
 def kind_of(before: Generation | None, now: Generation) -> str:

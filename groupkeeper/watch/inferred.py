@@ -18,13 +18,13 @@ from groupkeeper.history.newer import MEMBER_TYPES, NO_NAMES, Names, NewerStory
 from groupkeeper.history.ownership import OwnedPartition
 from groupkeeper.history.partition import Fed
 from groupkeeper.history.records import (
-    CONVERTED,
+    DELETED,
     GROUP_KEY_TYPE,
     OF_GROUPS,
+    UNREADABLE,
     CommitRun,
     GroupRecord,
-    kind_of,
-    read_generation,
+    read_record,
     with_conversions,
 )
 from groupkeeper.history.rows import LOG, KnownOffsets, RowSource, RowWriter, Told, instant
@@ -144,21 +144,17 @@ class GroupEvents:
     def _classic(self, record: GroupRecord, known: KnownOffsets, *, converted: bool) -> list[Told]:
         """Return the events of the record of a classic group."""
         story = self._story
-        if record.value is None:
+        before = None if story is None else story.before
+        kind, now = read_record(record, before, converted=converted)
+        if record.value is not None:
+            self.kind = None
+        if now is None:
+            self.unreadable += kind == UNREADABLE
             if story is not None:
-                story.end(record, is_known=not converted)
-            return [] if converted else [_deleted(record)]
-        self.kind = None
-        try:
-            now = read_generation(record.value)
-        except DecodeError:
-            self.unreadable += 1
-            if story is not None:
-                story.end(record, is_known=False)
-            return []
+                story.end(record, is_known=kind == DELETED)
+            return [_deleted(record)] if kind == DELETED else []
         if story is None:
             story = self._story = Story()
-        kind = CONVERTED if converted else kind_of(story.before, now)
         told = _events(story.add(record, now, kind, known))
         if told and told[0].event.type == "group_created" and not now.generation:
             del told[1:]  # it is empty, but was not emptied

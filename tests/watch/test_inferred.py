@@ -307,7 +307,7 @@ def test_one_group_of_a_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
         return call
 
     monkeypatch.setattr(watch_records, "decode_key", counting("key", watch_records.decode_key))
-    read = "groupkeeper.watch.inferred.read_generation"
+    read = "groupkeeper.history.records.read_generation"
     monkeypatch.setattr(read, counting("generation", history_records.read_generation))
     monkeypatch.setattr(Story, "commit", counting("commit", Story.commit))
     responses = len(made.data) // RESPONSE + 1

@@ -23,7 +23,15 @@ from groupkeeper.analytics.reading.groups import (
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.schemas import INT, LONG, TEXT, TEXTS, TIME, YES
 from groupkeeper.history.newer import Names
-from groupkeeper.history.records import Generation, kind_of, read_generation, unwritten
+from groupkeeper.history.records import (
+    CONVERTED,
+    DELETED,
+    UNREADABLE,
+    Generation,
+    kind_of,
+    read_generation,
+    unwritten,
+)
 from groupkeeper.history.rows import instant
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES
@@ -121,20 +129,20 @@ class GroupTable:
         """Return the change of a newer group. A value is an int16 version and an int32 epoch."""
         value = row["value"]
         kind = "deleted" if row["tombstone"] else "epoch"
-        return self._change(row, "converted" if is_converted else kind) | {
+        return self._change(row, CONVERTED if is_converted else kind) | {
             "generation": int.from_bytes(value[2:6], "big", signed=True) if value else None
         }
 
     def _generation(self, group: _Group, record: _Row, *, is_converted: bool) -> _Row:
         """Return the change of a classic group compared with its previous record."""
         before, group.record, group.last = group.last, record, None
-        kind: str = "deleted"
+        kind = DELETED
         more: _Row = {"unwritten": 0}
         if record["value"] is not None:
             try:
                 now = group.last = read_generation(record["value"])
             except DecodeError as error:
-                kind = "unreadable"
+                kind = UNREADABLE
                 self._note(record["offset"], f"{Problem.BAD_VALUE.text}: {error}")
             else:
                 kind = kind_of(before, now)
@@ -146,7 +154,7 @@ class GroupTable:
                     "leader": now.leader,
                     "unwritten": unwritten(before, now),
                 }
-        return self._change(record, "converted" if is_converted else kind) | more
+        return self._change(record, CONVERTED if is_converted else kind) | more
 
     def _change(self, record: _Row, kind: str) -> _Row:
         return {
