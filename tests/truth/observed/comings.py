@@ -15,7 +15,7 @@ _JAVA_COOPERATIVE = {
 }
 
 
-def _cooperative(client: Library) -> dict[str, str]:
+def cooperative(client: Library) -> dict[str, str]:
     return _JAVA_COOPERATIVE if client is JAVA else _COOPERATIVE
 
 
@@ -209,28 +209,28 @@ def _grows_idle(stage: Stage) -> None:
 
 @situation("cooperative: a member joins", CONFLUENT, JAVA, FRANZ_GO, needs="member_joined:gamma")
 def _cooperative_joins(stage: Stage) -> None:
-    how = _cooperative(stage.client)
+    how = cooperative(stage.client)
     members = stage.settled("alpha", "beta", **how)
     stage.settle(*members, stage.join("gamma", **how))
 
 
 @situation("cooperative: close", CONFLUENT, JAVA, FRANZ_GO, needs="member_left:beta")
 def _cooperative_closes(stage: Stage) -> None:
-    alpha, beta, gamma = stage.settled(*_THREE, **_cooperative(stage.client))
+    alpha, beta, gamma = stage.settled(*_THREE, **cooperative(stage.client))
     beta.ask("close")
     stage.settle(alpha, gamma)
 
 
 @situation("cooperative: kill -9", CONFLUENT, JAVA, FRANZ_GO, needs="session_expired:beta")
 def _cooperative_killed(stage: Stage) -> None:
-    alpha, beta, gamma = stage.settled(*_THREE, **_cooperative(stage.client))
+    alpha, beta, gamma = stage.settled(*_THREE, **cooperative(stage.client))
     stage.kill(beta)
     stage.settle(alpha, gamma)
 
 
 @situation("cooperative: rolling restart", CONFLUENT, JAVA, FRANZ_GO, needs="member_left:alpha")
 def _cooperative_rolling(stage: Stage) -> None:
-    how = _cooperative(stage.client)
+    how = cooperative(stage.client)
     members = stage.settled("alpha", "beta", **how)
     for place, name in enumerate(("alpha", "beta")):
         members[place].ask("close")
@@ -247,7 +247,7 @@ def _cooperative_rolling(stage: Stage) -> None:
     needs="session_expired:beta member_joined:delta",
 )
 def _cooperative_swapped(stage: Stage) -> None:
-    how = _cooperative(stage.client)
+    how = cooperative(stage.client)
     alpha, beta, gamma = stage.settled(*_THREE, **how)
     stage.kill(beta)
     time.sleep(SESSION_MS / 1000 - 2)
@@ -266,6 +266,6 @@ def _enforced(stage: Stage) -> None:
 
 @situation("cooperative: a follower enforces a rebalance", JAVA, FRANZ_GO, needs="updated:beta")
 def _cooperative_enforced(stage: Stage) -> None:
-    _, beta, _ = stage.settled(*_THREE, **_cooperative(stage.client))
+    _, beta, _ = stage.settled(*_THREE, **cooperative(stage.client))
     beta.ask("enforce")
     time.sleep(8)

@@ -37,6 +37,25 @@ def _broker_killed_long(stage: Stage) -> None:
     time.sleep(SESSION_MS / 1000 + 6)
 
 
+@situation("closed, and the coordinator's broker is killed", *FOUR, is_alone=True)
+def _closed_before(stage: Stage) -> None:
+    """Before the others have joined again."""
+    _, beta, _ = stage.settled(*_THREE)
+    beta.ask("close")
+    with stage.coordinator_away(5):
+        pass
+    time.sleep(SESSION_MS / 1000 + 6)
+
+
+@situation("closed while the coordinator's broker is away", *FOUR, is_alone=True)
+def _closed_away(stage: Stage) -> None:
+    """The coordinator may not hear of it."""
+    _, beta, _ = stage.settled(*_THREE)
+    with stage.coordinator_away(5):
+        beta.tell("close")
+    time.sleep(SESSION_MS / 1000 + 10)
+
+
 @situation("consumer group: close", JAVA, CONFLUENT, needs="left:", is_consumer=True)
 def _consumer_closes(stage: Stage) -> None:
     alpha, beta, gamma = stage.settled(*_THREE, **_CONSUMER)

@@ -96,6 +96,7 @@ class Stage:
         poll_ms: int = POLL_MS,
         library: Library | None = None,
         commit_ms: int = COMMIT_MS,
+        auto_commit: bool = True,
         **more: Any,
     ) -> Worker:
         """A member whose client id is its name; a static one has the instance id, too."""
@@ -110,7 +111,7 @@ class Stage:
         return self.group.join(
             name if static else None,
             session_ms=session_ms,
-            auto_commit=True,
+            auto_commit=auto_commit,
             library=library,
             more=settings,
         )
