@@ -15,40 +15,43 @@ from groupkeeper.history.records import Generation, RecordedMember
 from groupkeeper.history.rows import keeps_partitions
 
 
-class Start(NamedTuple):
-    """The earliest and latest possible start of the join phase; a wide range if little is known."""
+class Window(NamedTuple):
+    """The earliest and latest time at which something can have happened, in Unix ms; wide if little
+    is known.
+    """
 
     earliest_ms: int
     latest_ms: int
 
 
 class Departure(NamedTuple):
-    """Why a member is gone, and the latest time at which it can have been in the group."""
+    """Why a member is gone, until when its partitions count as its own (its last commit, or the
+    earliest end of its session), and when it can have gone.
+    """
 
     code: str
     until_ms: int
+    window: Window
     likely: str | None = None
 
 
-def start_of(
-    stayed: Sequence[RecordedMember], now: Generation, setting: CauseEvidence, aborted: int
-) -> Start:
+def start_of(stayed: Sequence[RecordedMember], now: Generation, setting: CauseEvidence) -> Window:
     """Return when the join phase can have begun. Members with an eager assignor stop committing
     when they rejoin, others at its end; among the eager, the first to stop bounds the start from
     below. If nobody stayed, it is at its end, unless rounds without assignments were before it:
     who is gone may have gone in one of these.
     """
     if not stayed:
-        return Start(setting.began_ms if aborted else setting.end_ms, setting.end_ms)
+        return Window(setting.began_ms if setting.aborted else setting.end_ms, setting.end_ms)
     seen = [(each, *setting.of(each)) for each in stayed]
     learned = [last_ms - _heartbeat_ms(each) for each, last_ms, _ in seen if last_ms is not None]
     latest_ms = setting.end_ms
     if keeps_partitions(now.protocol, now.is_told) or not learned:
-        return Start(min(learned) if len(learned) == len(stayed) else 0, latest_ms)
+        return Window(min(learned) if len(learned) == len(stayed) else 0, latest_ms)
     if all(longest_ms is not None for _, _, longest_ms in seen):
         quiet = max((last_ms or 0) + (longest_ms or 0) for _, last_ms, longest_ms in seen)
         latest_ms = min(quiet + SLACK_MS, setting.end_ms)
-    return Start(max(learned), latest_ms)
+    return Window(max(learned), latest_ms)
 
 
 def _heartbeat_ms(member: RecordedMember) -> int:
@@ -56,7 +59,7 @@ def _heartbeat_ms(member: RecordedMember) -> int:
 
 
 def departure_of(
-    member: RecordedMember, setting: CauseEvidence, start: Start, came_back: bool, begun: bool
+    member: RecordedMember, setting: CauseEvidence, start: Window, came_back: bool, begun: bool
 ) -> Departure:
     """Return why a member is gone. `came_back`: the same client joined in this round. `begun`:
     something else may have begun the round.
@@ -64,18 +67,28 @@ def departure_of(
     (last_ms, longest_ms), end_ms = setting.of(member), setting.end_ms
     if setting.is_silent(member):
         return _silent(member, setting, start, came_back, begun)
+    window = Window(setting.seen_ms(member), end_ms)
     if member.instance is not None:  # static members do not leave when closed
-        return Departure(REMOVED, end_ms)
+        return Departure(REMOVED, end_ms, window)
     # In a join phase a member may commit until it learns of it and calls poll.
     known_ms = setting.seen_ms(member) - _heartbeat_ms(member) - (longest_ms or 0)
     may_be_late = begun and max(known_ms, start.earliest_ms) <= end_ms - member.rebalance_ms
     if may_be_late or setting.reloaded:  # after a load group.max.size may be smaller
-        return Departure(UNKNOWN, end_ms)
-    return Departure(LEFT, end_ms if last_ms is None else last_ms)
+        return Departure(UNKNOWN, end_ms, window)
+    if last_ms is None:
+        return Departure(LEFT, end_ms, window)
+    return Departure(LEFT, last_ms, _left_in(member, setting))
+
+
+def _left_in(member: RecordedMember, setting: CauseEvidence) -> Window:
+    """Return when a member left that committed: before it would have committed again."""
+    longest_ms, end_ms = setting.of(member).longest_ms, setting.end_ms
+    latest_ms = end_ms if longest_ms is None else setting.next_ms(member, longest_ms)
+    return Window(setting.seen_ms(member), min(latest_ms, end_ms))
 
 
 def _silent(
-    member: RecordedMember, setting: CauseEvidence, start: Start, came_back: bool, begun: bool
+    member: RecordedMember, setting: CauseEvidence, start: Window, came_back: bool, begun: bool
 ) -> Departure:
     """Return why a member is gone that was silent for its session timeout. A member that polled
     too late left no earlier than `max.poll.interval.ms` after its last commit.
@@ -83,13 +96,16 @@ def _silent(
     last_ms, longest_ms = setting.of(member)
     seen_ms, end_ms = setting.seen_ms(member), setting.end_ms
     session_ms, poll_ms = member.session_ms, member.rebalance_ms
+    unknown = Departure(UNKNOWN, end_ms, Window(seen_ms, end_ms))
     if longest_ms is None or last_ms is None:
-        return Departure(UNKNOWN, end_ms)
-    # After a load each session began anew, at a time that the log does not show.
-    expired = Departure(EXPIRED, end_ms if setting.reloaded else min(seen_ms + session_ms, end_ms))
-    if member.instance is not None:  # else an administrator may have removed it
-        return expired if setting.has_stopped(member) else Departure(UNKNOWN, end_ms)
+        return unknown
     next_ms = setting.next_ms(member, longest_ms)
+    # After a load each session began anew, at a time that the log does not show.
+    over_ms = min(seen_ms + session_ms, end_ms)
+    ended = Window(over_ms, end_ms if setting.reloaded else min(next_ms + session_ms, end_ms))
+    expired = Departure(EXPIRED, end_ms if setting.reloaded else over_ms, ended)
+    if member.instance is not None:  # else an administrator may have removed it
+        return expired if setting.has_stopped(member) else unknown
     can_have_left = max(start.earliest_ms, seen_ms) <= next_ms
     can_have_expired = setting.reloaded or start.earliest_ms <= next_ms + session_ms
     latest_ms = end_ms if begun else start.latest_ms
@@ -99,10 +115,11 @@ def _silent(
     if can_have_expired and not is_doubtful and (not can_have_left or came_back):
         return expired
     if can_have_left and not can_have_expired:
-        return Departure(LEFT, last_ms)
+        return Departure(LEFT, last_ms, _left_in(member, setting))
     if can_be_late and not can_have_left and not can_have_expired:
-        return Departure(LEFT, end_ms, MAX_POLL)
-    return Departure(UNKNOWN, end_ms)
+        late = Window(seen_ms + poll_ms, min(next_ms + poll_ms, end_ms))
+        return Departure(LEFT, end_ms, late, MAX_POLL)
+    return unknown
 
 
 def share_fate(

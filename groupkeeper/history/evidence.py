@@ -23,6 +23,10 @@ SLACK_MS: Final = 1_000
 ROUNDED_MS: Final = 10
 """Allowance for times that are rounded to milliseconds, of two clocks."""
 
+RELOADED: Final = "reloaded"
+"""In the evidence of an inferred cause: another coordinator loaded the group since the record
+before, and sessions began anew."""
+
 
 class Evidence(NamedTuple):
     """Commits for a member's partitions: time of the last one (None if there is none) and the
@@ -75,8 +79,8 @@ class CauseEvidence(NamedTuple):
     """Evidence for a cause. `end_ms`: end of the join phase; `evidence`: commits by member id;
     `reloaded`: another coordinator has loaded the group since, which restarts sessions; `withheld`:
     the earlier record, of `began_ms`, revoked partitions and assigned them to none; `converted`: it
-    converted the group, after which Kafka triggers a rebalance; `grown`: a topic has new
-    partitions, for which leaders rejoin.
+    converted the group, after which Kafka triggers a rebalance; `aborted`: number of rounds without
+    assignments between the records; `grown`: a topic has new partitions, for which leaders rejoin.
     """
 
     end_ms: int
@@ -85,6 +89,7 @@ class CauseEvidence(NamedTuple):
     withheld: bool
     converted: bool
     began_ms: int
+    aborted: int
     grown: bool = False
 
     @property

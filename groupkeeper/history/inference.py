@@ -19,7 +19,7 @@ from groupkeeper.history.causes import (
     SUBSCRIPTION,
     UNKNOWN,
 )
-from groupkeeper.history.departures import Departure, Start, departure_of, share_fate, start_of
+from groupkeeper.history.departures import Departure, Window, departure_of, share_fate, start_of
 from groupkeeper.history.evidence import CauseEvidence
 from groupkeeper.history.records import Generation, RecordedMember
 from groupkeeper.history.rows import keeps_partitions
@@ -79,22 +79,20 @@ def compare(before: Mapping[str, RecordedMember], now: Mapping[str, RecordedMemb
 
 
 def explain(
-    before: Generation | None,
-    now: Generation,
-    changes: Changes,
-    setting: CauseEvidence,
-    aborted: int,
+    before: Generation | None, now: Generation, changes: Changes, setting: CauseEvidence
 ) -> InferredCause:
-    """Infer the cause of a round. `before` is None for a new group; `aborted` is the number of
-    rounds without assignments between the records. Updates `changes`: a static member that came
-    back after its session had expired is moved from `replaced` to `gone` and `joined`.
+    """Infer the cause of a round. `before` is None for a new group. Updates `changes`: a static
+    member that came back after its session had expired is moved from `replaced` to `gone` and
+    `joined`.
     """
     members = {} if before is None else before.members
     gone = {each.member for each in changes.gone}
     stayed = [each for key, each in members.items() if key not in gone]
-    start = start_of(stayed, now, setting, aborted)
+    start = start_of(stayed, now, setting)
     came = {each.identity for each in changes.joined}
-    begun = bool(came or changes.replaced or changes.resubscribed or aborted or len(gone) > 1)
+    begun = bool(
+        setting.aborted or came or changes.replaced or changes.resubscribed or len(gone) > 1
+    )
     found = InferredCause(UNKNOWN)
     for each in changes.gone:
         back = each.identity in came
@@ -103,7 +101,7 @@ def explain(
         share_fate(changes.gone, setting, found.departures)
     protocol_changed = bool(members) and before is not None and before.protocol != now.protocol
     who = _who(now, changes, setting, found, protocol_changed)
-    code = _first(who, changes, setting, start, aborted)
+    code = _first(who, changes, setting, start, found.departures)
     found.code = code
     found.more = [each for each in who if each not in (code, UNKNOWN)]
     if found.more == [RETURNED_UNREADY] and code == UNKNOWN:
@@ -128,6 +126,7 @@ def _who(
     protocol_changed: bool,
 ) -> dict[str, list[RecordedMember]]:
     """Return the codes of all causes that the records show, and the members behind each."""
+    end_ms = setting.end_ms
     who: dict[str, list[RecordedMember]] = {}
     for each in changes.gone:
         who.setdefault(found.departures[each.member].code, []).append(each)
@@ -138,7 +137,8 @@ def _who(
         for code in codes:
             who.setdefault(code, []).append(each)
         if EXPIRED in codes:
-            found.departures[old.member] = Departure(EXPIRED, setting.end_ms)
+            over_ms = min(setting.seen_ms(old) + old.session_ms, end_ms)
+            found.departures[old.member] = Departure(EXPIRED, end_ms, Window(over_ms, end_ms))
     if changes.resubscribed and not protocol_changed:
         who.setdefault(SUBSCRIPTION, []).extend(changes.resubscribed)
     leader = [now.members[now.leader]] if now.leader in now.members else []
@@ -169,8 +169,8 @@ def _first(
     who: Mapping[str, Sequence[RecordedMember]],
     changes: Changes,
     setting: CauseEvidence,
-    start: Start,
-    aborted: int,
+    start: Window,
+    departures: Mapping[str, Departure],
 ) -> str:
     """Return the code of the first cause; unknown if the order cannot be decided."""
     firsts = {code for code in who if code != RETURNED_UNREADY}
@@ -179,24 +179,40 @@ def _first(
         return UNKNOWN
     if len(firsts) == 1:
         [code] = firsts
-        return code if len(who[code]) > aborted else UNKNOWN
-    if aborted:
+        return code if len(who[code]) > setting.aborted else UNKNOWN
+    if setting.aborted:
         return UNKNOWN
     if firsts == {EXPIRED, STATIC_JOINED} and changes.replaced:
         return EXPIRED
     if firsts == {LEFT, JOINED} and _restarts(changes):
         return LEFT
-    others = firsts - {EXPIRED}
-    if EXPIRED in firsts and len(others) == 1 and UNKNOWN not in others:
-        due_ms = min(setting.seen_ms(each) + each.session_ms for each in changes.gone)
-        # A load gave old members a whole session; before its end their clients joined anew.
-        came, gone = ({each.identity for each in some} for some in (changes.joined, changes.gone))
-        is_anew = setting.reloaded and others == {JOINED} and came == gone
-        return others.pop() if is_anew or start.latest_ms < due_ms else UNKNOWN
-    return UNKNOWN
+    if firsts == {EXPIRED, JOINED} and setting.reloaded and _are_same_clients(changes):
+        return JOINED  # a load gave old members a whole session, before whose end they joined anew
+    firsts = _possible(firsts, setting, start, departures)
+    return firsts.pop() if len(firsts) == 1 else UNKNOWN
+
+
+def _possible(
+    codes: set[str], setting: CauseEvidence, start: Window, departures: Mapping[str, Departure]
+) -> set[str]:
+    """Return the codes of what can have begun the join phase: not what happened after its latest
+    possible start, or after something else.
+    """
+    windows = dict.fromkeys(codes, Window(setting.began_ms, setting.end_ms))
+    for code in codes:
+        if found := [each.window for each in departures.values() if each.code == code]:
+            windows[code] = Window(*(min(times) for times in zip(*found, strict=True)))
+    latest_ms = min([start.latest_ms, *(each.latest_ms for each in windows.values())])
+    return {code for code, each in windows.items() if each.earliest_ms <= latest_ms}
 
 
 def _restarts(changes: Changes) -> bool:
     """Return whether all joined members are clients of gone members, and thus left first."""
     gone = {each.identity for each in changes.gone}
     return all(each.identity in gone for each in changes.joined)
+
+
+def _are_same_clients(changes: Changes) -> bool:
+    """Return whether the clients of all gone members, and no others, joined."""
+    came, gone = ({each.identity for each in some} for some in (changes.joined, changes.gone))
+    return came == gone

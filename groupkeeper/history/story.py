@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
 from groupkeeper.history.causes import CONFIDENCE, UNKNOWN
-from groupkeeper.history.evidence import CauseEvidence, Commits, evidence_of
+from groupkeeper.history.evidence import RELOADED, CauseEvidence, Commits, evidence_of
 from groupkeeper.history.inference import Changes, InferredCause, compare, explain
 from groupkeeper.history.ownership import OwnedPartition
 from groupkeeper.history.records import (
@@ -143,6 +143,11 @@ class Story:
         end_ms = record.time_ms
         if is_round and now.state_ms is not None:
             end_ms = min(end_ms, now.state_ms)
+        aborted = unwritten(before, now)
+        if before is None:
+            telling.is_in_round = False
+            telling.tell("group_created", end_ms)
+            aborted = min(max(0, now.generation - 1), MOST_ABORTED)
         setting = CauseEvidence(
             end_ms,
             evidence_of(self.held),
@@ -150,16 +155,12 @@ class Story:
             withheld=self.is_withheld,
             converted=self.since == CONVERTED,
             began_ms=self.time_ms,
+            aborted=aborted,
             grown=not self.is_withheld and self._has_grown(now),
         )
-        aborted = unwritten(before, now)
-        if before is None:
-            telling.is_in_round = False
-            telling.tell("group_created", end_ms)
-            aborted = min(max(0, now.generation - 1), MOST_ABORTED)
         cause = InferredCause(UNKNOWN)
         if is_round:
-            cause = explain(before, now, changes, setting, aborted)
+            cause = explain(before, now, changes, setting)
         for key, each in now.members.items():
             old = self._members.get(key)
             is_heard = is_round or old is None
@@ -168,7 +169,8 @@ class Story:
         if telling.is_in_round:
             telling.superseded(cause, aborted, end_ms)
             was = "Stable" if self._members else "Empty"
-            telling.started(cause, "CompletingRebalance" if aborted else was, end_ms)
+            was = "CompletingRebalance" if aborted else was
+            telling.started(cause, was, end_ms, is_reloaded=bool(before) and setting.reloaded)
         telling.changes(changes, cause, setting, self._members)
         moved = self._own(now, {old.member: new.member for old, new in changes.replaced})
         if now.members and is_round:
@@ -274,13 +276,23 @@ class Telling:
             why = {"why": "superseded"}
             self.tell("rebalance_abandoned", end_ms, why, CONFIDENCE[code], number)
 
-    def started(self, cause: InferredCause, from_state: str | None, end_ms: int) -> None:
-        """Add the start of a round whose join phase ended at `end_ms`; its own time is unknown."""
+    def started(
+        self,
+        cause: InferredCause,
+        from_state: str | None,
+        end_ms: int,
+        *,
+        is_reloaded: bool = False,
+    ) -> None:
+        """Add the start of a round whose join phase ended at `end_ms`; its own time is unknown.
+        `is_reloaded`: another coordinator has loaded the group since the record before.
+        """
+        evidence = {"owned": self.now.is_told, RELOADED: is_reloaded}
         first = {
             "code": cause.code,
             "likely": cause.likely,
             "who": cause.by and cause.by.who,
-            "evidence": {"owned": True} if self.now.is_told else {},
+            "evidence": {name: True for name, is_so in evidence.items() if is_so},
         }
         at = SEEN, self.now.generation - 1
         known = {} if from_state is None else {"from_state": from_state}
@@ -298,7 +310,7 @@ class Telling:
         """Add the members that left, joined, or changed."""
         end_ms = setting.end_ms
         for old in changes.gone:
-            code, until_ms, likely = cause.departures[old.member]
+            code, until_ms, _, likely = cause.departures[old.member]
             last_ms = setting.of(old).last_ms
             evidence = {} if last_ms is None else {"silent_ms": until_ms - last_ms}
             about = {"code": code, "likely": likely, "evidence": evidence}

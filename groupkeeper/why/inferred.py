@@ -22,6 +22,7 @@ from groupkeeper.history.causes import (
     SUBSCRIPTION,
     UNKNOWN,
 )
+from groupkeeper.history.evidence import RELOADED
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import SUPERSEDED, Round
 from groupkeeper.why.texts import joined_text, name_of, person, some_of, span, time_text
@@ -31,6 +32,10 @@ READ_FURTHER: Final = (
 )
 NO_RECORD: Final = "the record before this one was not read"
 """Why the first round of what was read has no cause."""
+_LOADED: Final = (
+    "Since the rebalance before, another broker became the coordinator, or it was restarted: "
+    "sessions began anew then."
+)
 
 
 def sure_text(about: Mapping[str, object]) -> str:
@@ -55,6 +60,12 @@ def inferred_more(current: Round) -> str:
         return ""
     texts = _more(current)
     return f"Meanwhile {', and '.join(texts)}." if texts else ""
+
+
+def inferred_load(current: Round) -> str:
+    """Say that the group's coordinator changed since the record before, if so."""
+    evidence = (current.cause or {}).get("evidence") or {}
+    return _LOADED if current.source and evidence.get(RELOADED) else ""
 
 
 def _more(current: Round) -> list[str]:

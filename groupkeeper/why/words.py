@@ -12,7 +12,7 @@ from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import COMPLETED, EMPTIED, UNDER_WAY, Round
 from groupkeeper.protocol.group_event_words import CODES, LIKELY
 from groupkeeper.why.advice import advice
-from groupkeeper.why.inferred import inferred_more, inferred_trigger, unknown_text
+from groupkeeper.why.inferred import inferred_load, inferred_more, inferred_trigger, unknown_text
 from groupkeeper.why.outcomes import late_text, leader_text, moved_text, outage_of, outcome_text
 from groupkeeper.why.sessions import late_expiries, stalled_ms
 from groupkeeper.why.texts import count, name_of, person, some_of, span, time_text
@@ -37,6 +37,7 @@ def paragraph(current: Round) -> str:
         _stalled(current.cause or {}),
         _more_causes(current),
         outage_of(current),
+        inferred_load(current),
         _late_expiries(current),
         late_text(current),
         leader_text(current),

@@ -50,9 +50,13 @@ def member(
 class WrittenLog:
     """Batches from offset `base` on; times are seconds after NOON."""
 
-    def __init__(self, base: int = 0) -> None:
+    def __init__(self, base: int = 0, protocol: str = "range") -> None:
         self.end = base
         """The next offset."""
+        self.protocol = protocol
+        """The assignor of all groups."""
+        self.leader_epoch = 1
+        """Rises with each new leader of the partition."""
         self.placed: list[tuple[int, int, int, bytes]] = []
         """Base offset, time in Unix ms, next offset and bytes of each batch."""
 
@@ -60,14 +64,14 @@ class WrittenLog:
         """A batch."""
         ms = NOON + round(at * 1000)
         base, self.end = self.end, self.end + len(records)
-        self.placed.append((base, ms, self.end, encode_batch(base, 1, ms, records)))
+        self.placed.append((base, ms, self.end, encode_batch(base, self.leader_epoch, ms, records)))
 
     def group(self, at: float, generation: int, *members: MemberMetadata, name: str = "g") -> None:
         """A record of a classic group."""
         value = GroupMetadataValue(
             protocol_type="consumer",
             generation=generation,
-            protocol="range" if members else None,
+            protocol=self.protocol if members else None,
             leader=members[0].member_id if members else None,
             current_state_timestamp=NOON + round(at * 1000),
             members=[*members],
