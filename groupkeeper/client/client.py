@@ -5,6 +5,7 @@ negotiated per connection. Source: KafkaAdminClient (retriable errors).
 """
 
 import asyncio
+from copy import copy
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 
@@ -124,6 +125,7 @@ class Client:
         self._timeout_ms = request_timeout_ms
         self._security = security
         self._kafka: Any = None  # Any: aiokafka is not typed
+        self._connections = ConnectionGroup.DEFAULT
 
     async def __aenter__(self) -> Self:
         """Discover the nodes from the bootstrap servers, tried in random order. Raises CallFailed
@@ -157,6 +159,14 @@ class Client:
 
     async def __aexit__(self, *_: object) -> None:
         await self._kafka.close()
+
+    def apart(self) -> "Client":
+        """Return this client with a second connection to each node. A node answers the requests of
+        a connection in turn, so a Fetch that waits for records delays all behind it.
+        """
+        found = copy(self)
+        found._connections = ConnectionGroup.COORDINATION
+        return found
 
     @property
     def timeout_s(self) -> float:
@@ -203,7 +213,7 @@ class Client:
 
     async def _any_node(self, request: Message) -> int:
         for node in self.nodes:
-            if await self._kafka.ready(node):
+            if await self._kafka.ready(node, group=self._connections):
                 return node
         detail = self._no_token() or f"tried nodes {self.nodes}"
         raise CallFailed(_api_of(request), None, ErrorCode.BROKER_NOT_AVAILABLE, detail)
@@ -215,7 +225,8 @@ class Client:
 
     async def _send(self, node: int, request: Message) -> Any:
         try:
-            response = await self._kafka.send(node, await self._prepared(node, request))
+            prepared = await self._prepared(node, request)
+            response = await self._kafka.send(node, prepared, group=self._connections)
         except NodeNotReadyError as error:
             detail = self._no_token() or "".join(error.args)
             not_there = ErrorCode.BROKER_NOT_AVAILABLE
@@ -235,9 +246,9 @@ class Client:
         versioned = VersionedRequest(request)
         if _CONNECTIONS_PREPARE:
             return versioned
-        if not await self._kafka.ready(node):
+        if not await self._kafka.ready(node, group=self._connections):
             raise NodeNotReadyError
-        connection = self._kafka._conns[node, ConnectionGroup.DEFAULT]  # has no public name
+        connection = self._kafka._conns[node, self._connections]  # has no public name
         return versioned.prepare(connection._version_info._versions)
 
 

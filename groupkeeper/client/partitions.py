@@ -53,9 +53,15 @@ async def describe_topics(client: Client, names: Iterable[str] | None = None) ->
 
 async def leaders_of(client: Client, topics: Iterable[str]) -> dict[Partition, int]:
     """Return the leader of each partition of some topics, without partitions that have none."""
+    return leaders_in(await describe_topics(client, topics))
+
+
+# Any: rows of Metadata.
+def leaders_in(topics: Iterable[Any]) -> dict[Partition, int]:
+    """Return the leader of each partition in Metadata rows, without partitions that have none."""
     return {
         (topic.name, each.partition_index): each.leader_id
-        for topic in await describe_topics(client, topics)
+        for topic in topics
         if not topic.error_code
         for each in topic.partitions
         if each.leader_id >= 0
@@ -87,7 +93,7 @@ async def list_offsets(
     """
 
     async def ask(node: int, some: list[Partition]) -> dict[Partition, tuple[int, int]]:
-        return await _ask_leader(client, node, some, time_ms)
+        return await ask_leader(client, node, some, time_ms)
 
     left = sorted(set(partitions))
     offsets: dict[Partition, int | None] = dict.fromkeys(left)
@@ -102,10 +108,12 @@ async def list_offsets(
     return offsets
 
 
-async def _ask_leader(
+async def ask_leader(
     client: Client, node: int, partitions: Sequence[Partition], time_ms: int
 ) -> dict[Partition, tuple[int, int]]:
-    """Return (error code, offset) of each partition."""
+    """Return (error code, offset by time) of each partition, from their leader. Raises CallFailed,
+    but for the errors in `MOVING`.
+    """
     found: dict[Partition, tuple[int, int]] = {}
     for some in chunks(partitions, PARTITIONS_PER_REQUEST):
         topics = [

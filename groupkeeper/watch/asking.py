@@ -1,0 +1,257 @@
+"""Asks the coordinators of an observed cluster what its log cannot say: which groups are in a
+rebalance right now, and who their members are.
+
+Each node is asked by a task of its own, one request at a time; all tasks together send at most
+`ASKS_PER_S` requests a second, however many groups there are. ListGroups with a filter of states
+names all groups of a node that are in a rebalance; DescribeGroups lists the members of groups that
+are, or that have just written a record, several in a request, the one that changed last first.
+
+The coordinator of a group is the leader of its partition of `__consumer_offsets`, which is known.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from groupkeeper.backoff import Backoff
+from groupkeeper.client import CallFailed, Client
+from groupkeeper.clock import Clock
+from groupkeeper.history.asked import Sight
+from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.seldom import Seldom
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.watch.rate import Rate
+from groupkeeper.watch.sights import REBALANCING, Description, Listing, Sights
+from groupkeeper.watch.views import WatchedGroups
+
+ASKS_PER_S: Final = 4.0
+"""Maximum number of these requests per second, to all nodes together."""
+LIST_S: Final = 1.0
+"""Interval at which the groups of a node are listed."""
+IDLE_S: Final = 0.1
+"""Interval at which a node without anything to ask is looked at again."""
+NODES_S: Final = 5.0
+"""Interval at which nodes that lead partitions are looked for."""
+QUEUE_MOST: Final = 10_000
+"""Maximum number of groups of one node that wait to be described; beyond, the one that changed
+first is dropped."""
+GROUPS_AT_ONCE: Final = 20
+"""Maximum number of groups in a request."""
+MEMBERS_AT_ONCE: Final = 400
+"""Maximum number of members of these groups together, by their last records. A response with more
+takes more than a few milliseconds to decode, so a larger group is not described."""
+GROUPS_IN_A_SLICE: Final = 100
+"""Groups of a listing that are looked at in one iteration of the event loop."""
+DENIED_MS: Final = 600_000
+"""Time for which a group is not asked about again after its description was denied."""
+DENIED_MOST: Final = 10_000
+"""Maximum number of such groups to remember; beyond, all are forgotten."""
+PAUSE_FIRST_S, PAUSE_MOST_S = 0.5, 30.0
+"""First and longest pause after a failed request to a node."""
+
+_log = Logger("observer")
+
+
+@dataclass(slots=True)
+class AskStats:
+    """Counts since the start."""
+
+    requests: int = 0
+    failures: int = 0
+    """Requests that failed, and groups with an error in a response."""
+    dropped: int = 0
+    """Groups that were not described because of a limit."""
+
+
+class Asker:
+    """Asks all coordinators. `leaders` returns the present leaders of the topic's partitions."""
+
+    def __init__(
+        self,
+        client: Client,
+        groups: WatchedGroups,
+        leaders: Callable[[], Mapping[int, int]],
+        clock: Clock,
+    ) -> None:
+        self.stats = AskStats()
+        self.sights = Sights()
+        self._client, self._groups, self._leaders = client, groups, leaders
+        self._clock = clock
+        self._rate = Rate(ASKS_PER_S)
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._queues: dict[int, dict[str, None]] = {}
+        """Groups to describe by node, the one that changed last at the end."""
+        self._denied: dict[str, int] = {}
+        """Group -> time until which it is not asked about."""
+        self._cannot_list: set[int] = set()
+        """Nodes whose ListGroups has no filter."""
+        self._seldom = Seldom(clock.seconds)
+
+    async def run(self) -> None:
+        """Ask until cancelled."""
+        try:
+            while True:
+                nodes = {*self._leaders().values()}
+                for node in nodes - self._tasks.keys():
+                    self._tasks[node] = asyncio.create_task(self._ask(node))
+                for node in self._tasks.keys() - nodes:
+                    self._tasks.pop(node).cancel()
+                    self._queues.pop(node, None)
+                for task in self._tasks.values():
+                    if task.done():
+                        task.result()
+                await asyncio.sleep(NODES_S)
+        finally:
+            tasks = [*self._tasks.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- what is told ----------------------------------------------------------------------------
+
+    def changed(self, group_id: str) -> None:
+        """Note that a group has a new record, or is in a rebalance: it is described soon."""
+        node = self._node_of(group_id)
+        until_ms = self._denied.get(group_id)
+        if node is None or (until_ms is not None and self._clock.now() < until_ms):
+            return
+        if self._size_of(group_id) > MEMBERS_AT_ONCE:
+            self.stats.dropped += 1
+            return
+        queue = self._queues.setdefault(node, {})
+        queue.pop(group_id, None)
+        queue[group_id] = None
+        if len(queue) > QUEUE_MOST:
+            del queue[next(iter(queue))]
+            self.stats.dropped += 1
+
+    def seen(self, group_id: str) -> tuple[Sight, ...]:
+        """Return what is known of a group. May be called by another thread."""
+        index = self._groups.of(group_id).index
+        return self.sights.of(group_id, index, self._leaders().get(index))
+
+    def _node_of(self, group_id: str) -> int | None:
+        return self._leaders().get(self._groups.of(group_id).index)
+
+    def _size_of(self, group_id: str) -> int:
+        group = self._groups.of(group_id).peek(group_id)
+        return 0 if group is None else len(group.members)
+
+    # -- one node --------------------------------------------------------------------------------
+
+    async def _ask(self, node: int) -> None:
+        backoff, list_s = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S), 0.0
+        while True:
+            is_due = node not in self._cannot_list and self._clock.seconds() >= list_s
+            if not is_due and not self._queues.get(node):
+                await asyncio.sleep(IDLE_S)
+                continue
+            await self._rate.turn()
+            self.stats.requests += 1
+            try:
+                if is_due:
+                    list_s = self._clock.seconds() + LIST_S
+                    await self._list(node)
+                else:
+                    await self._describe(node, self._next(node))
+                backoff.reset()
+            except CallFailed as failure:
+                self._failed(node, failure)
+                await asyncio.sleep(backoff.failed())
+
+    def _failed(self, node: int, failure: CallFailed) -> None:
+        self.stats.failures += 1
+        if failure.error is ErrorCode.UNSUPPORTED_VERSION and failure.api == "ListGroups":
+            self._cannot_list.add(node)
+            why = "its ListGroups has no filter of states, which Kafka has since version 2.6"
+            _log.warning("rebalances under way are not seen", node=node, why=why)
+        elif times := self._seldom.due("failed"):
+            _log.warning("groups cannot be asked about", why=str(failure), times=times)
+
+    async def _list(self, node: int) -> None:
+        """List the groups of a node that are in a rebalance."""
+        leaders, sent_ms = self._leaders(), self._clock.wall()
+        request = ListGroupsRequest(states_filter=[*REBALANCING])
+        answer = await self._client.call(request, node=node)
+        at_ms = self._clock.wall()
+        found = {
+            each.group_id: each.group_state
+            for each in answer.groups
+            if each.group_state in REBALANCING
+        }
+        listing = Listing(sent_ms, at_ms, found, leaders)
+        before = self.sights.listed(node, listing)
+        for number, group_id in enumerate(() if before is None else before.rebalancing, 1):
+            if group_id not in found:
+                self._groups.of(group_id).phases.over(group_id)
+            if not number % GROUPS_IN_A_SLICE:
+                await asyncio.sleep(0)
+        is_idle = not self._queues.get(node)
+        for number, group_id in enumerate(found, 1):
+            self._see(group_id, node, listing, is_idle=is_idle)
+            if not number % GROUPS_IN_A_SLICE:
+                await asyncio.sleep(0)
+
+    def _see(self, group_id: str, node: int, listing: Listing, *, is_idle: bool) -> None:
+        """Show a rebalance under way. Its members are asked for when it is new, and again while
+        there is nothing else to ask.
+        """
+        partition = self._groups.of(group_id)
+        group = partition.peek(group_id)
+        if group is None or listing.leaders.get(partition.index) != node:
+            return
+        state, when = listing.rebalancing[group_id], (listing.sent_ms, listing.received_ms)
+        if partition.phases.see(group, state, *when) or is_idle:
+            self.changed(group_id)
+
+    def _next(self, node: int) -> list[str]:
+        """Take the groups to describe next from the queue of a node."""
+        queue, some, members = self._queues[node], list[str](), 0
+        while queue and len(some) < GROUPS_AT_ONCE:
+            group_id = next(reversed(queue))
+            members += self._size_of(group_id)
+            if some and members > MEMBERS_AT_ONCE:
+                break
+            del queue[group_id]
+            some.append(group_id)
+        return some
+
+    async def _describe(self, node: int, group_ids: list[str]) -> None:
+        sent_ms = self._clock.wall()
+        answer = await self._client.call(DescribeGroupsRequest(groups=group_ids), node=node)
+        at_ms = self._clock.wall()
+        denied = list[str]()
+        for row in answer.groups:
+            if row.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
+                denied.append(row.group_id)
+            elif row.error_code:
+                # It has moved, is loading, or does not exist (any more).
+                self.stats.failures += row.error_code != ErrorCode.GROUP_ID_NOT_FOUND
+            else:
+                members = frozenset(each.member_id for each in row.members)
+                found = Description(sent_ms, at_ms, row.group_state, members)
+                self.sights.described(row.group_id, found)
+                self._groups.of(row.group_id).phases.describe(row.group_id, members)
+        if denied:
+            self._deny(denied)
+
+    def _deny(self, group_ids: Iterable[str]) -> None:
+        some = [*group_ids]
+        self.stats.failures += len(some)
+        if len(self._denied) + len(some) > DENIED_MOST:
+            self._denied.clear()
+        until_ms = self._clock.now() + DENIED_MS
+        for group_id in some:
+            self._denied[group_id] = until_ms
+            self.sights.hidden(group_id)
+        if times := self._seldom.due("denied"):
+            _log.warning(
+                "groups may not be asked about",
+                why="the user has no right to describe them: grant DESCRIBE on groups, or start "
+                "with --no-ask; what their records show is inferred as before",
+                groups=some[:3],
+                times=times,
+            )

@@ -1,0 +1,206 @@
+"""Asks where the logs end whose offsets the groups of an observed cluster commit: for their lag.
+
+All partitions with a committed offset are asked for in rounds, in the order of their topics: some
+hundred at a time, with one Metadata for their leaders and one ListOffsets for each of these, at
+most `ASKS_PER_S` requests a second. So the ends are as old as a round is long: 10 s, or more if
+there are many partitions. Where logs begin is asked for in every tenth round.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from groupkeeper.backoff import Backoff
+from groupkeeper.client import CallFailed, Client
+from groupkeeper.client.coordinators import chunks
+from groupkeeper.client.partitions import (
+    EARLIEST,
+    LATEST,
+    ask_leader,
+    ask_leaders,
+    describe_topics,
+    leaders_in,
+)
+from groupkeeper.clock import Clock
+from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.seldom import Seldom
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.topics.log_positions import Extent, LogName, Position
+from groupkeeper.topics.slices import Pace
+from groupkeeper.turns import Slices, Turns
+from groupkeeper.watch.offsets import TopicOffsets
+from groupkeeper.watch.rate import Rate
+
+ASKS_PER_S: Final = 4.0
+"""Maximum number of these requests per second, to all nodes together."""
+ROUND_S: Final = 10.0
+"""Least time from the begin of a round to that of the next one."""
+STARTS_EVERY: Final = 10
+"""Rounds of which one also asks where logs begin."""
+PARTITIONS_AT_ONCE: Final = 300
+"""Maximum number of partitions asked for at a time; more take long to decode."""
+PARTITIONS_MOST: Final = 100_000
+"""Maximum number of partitions with a known end."""
+PAUSE_FIRST_S, PAUSE_MOST_S = 1.0, 60.0
+"""First and longest pause after a failed request."""
+
+_log = Logger("observer")
+
+
+@dataclass(slots=True)
+class EndStats:
+    """Counts since the start, and of the present."""
+
+    requests: int = 0
+    failures: int = 0
+    """Requests that failed, and times that topics could not be described."""
+    beyond: int = 0
+    """Partitions whose ends are not asked for because of `PARTITIONS_MOST`."""
+
+
+class _Catalog:
+    """The partitions whose ends are known, as `GroupLags` reads a catalog."""
+
+    def __init__(self) -> None:
+        self.by_name: Mapping[str, object] = {}
+        self.counts: dict[str, int] = {}
+        """Topic -> one more than its highest partition with a committed offset."""
+
+
+class LogEnds:
+    """The extents of the logs of partitions with committed offsets. `offsets` returns these by
+    group.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        offsets: Callable[[], Iterable[Mapping[str, TopicOffsets]]],
+        clock: Clock,
+        turns: Turns,
+    ) -> None:
+        self.stats = EndStats()
+        self.catalog = _Catalog()
+        self._client, self._offsets = client, offsets
+        self._clock, self._turns = clock, turns
+        self._rate = Rate(ASKS_PER_S)
+        self._known: dict[LogName, Extent] = {}
+        self._seldom = Seldom(clock.seconds)
+
+    # -- for `GroupLags` -------------------------------------------------------------------------
+
+    @property
+    def positions(self) -> "LogEnds":
+        """The positions of logs, see `topics.log_positions`."""
+        return self
+
+    async def extents(self, places: Iterable[LogName]) -> dict[LogName, Extent]:
+        """Return the known extents of some partitions, as of the last round."""
+        known = self._known
+        return await self._turns.run(_some(places, known))
+
+    async def times(self, wanted: Iterable[Position]) -> dict[Position, int]:
+        """Return no times: to know when a record was written it would have to be read."""
+        return {}
+
+    # -- rounds ----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Ask until cancelled."""
+        backoff, number = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S), 0
+        while True:
+            begun_s = self._clock.seconds()
+            places = await self._turns.run(self._places())
+            are_wanted = not number % STARTS_EVERY
+            number += 1
+            for some in chunks(places, PARTITIONS_AT_ONCE):
+                try:
+                    await self._ask(some, with_starts=are_wanted)
+                    backoff.reset()
+                except CallFailed as failure:
+                    self.stats.failures += 1
+                    if times := self._seldom.due("failed"):
+                        _log.warning("ends of logs are unknown", why=str(failure), times=times)
+                    await asyncio.sleep(backoff.failed())
+            await self._turns.run(self._forget(places))
+            await asyncio.sleep(max(0.0, begun_s + ROUND_S - self._clock.seconds()))
+
+    def _places(self) -> Slices[list[LogName]]:
+        """Return the partitions with committed offsets, by topic."""
+        found, pace = dict[LogName, None](), Pace()
+        for groups in self._offsets():
+            for topics in [*groups.values()]:
+                for topic, partitions in [*topics.items()]:
+                    found |= dict.fromkeys((topic, number) for number in [*partitions])
+                    if pace.spent(len(partitions)):
+                        yield
+        self.stats.beyond = max(0, len(found) - PARTITIONS_MOST)
+        return sorted(found)[:PARTITIONS_MOST]
+
+    def _forget(self, places: Sequence[LogName]) -> Slices[None]:
+        """Drop what is known of partitions without committed offsets."""
+        known, counts, pace = dict[LogName, Extent](), dict[str, int](), Pace()
+        for place in places:
+            if place in self._known:
+                known[place] = self._known[place]
+                counts[place[0]] = place[1] + 1
+            if pace.spent():
+                yield
+        self._known, self.catalog.counts = known, counts
+
+    async def _ask(self, places: Sequence[LogName], *, with_starts: bool) -> None:
+        """Ask for the ends of some logs. Raises CallFailed."""
+        await self._turn(1)
+        topics = await describe_topics(self._client, {topic for topic, _ in places})
+        denied = [
+            each.name for each in topics if each.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        ]
+        if denied:
+            self._deny(denied)
+        leaders = leaders_in(topics)
+        nodes = {leaders[each] for each in places if each in leaders}
+        found = await self._offsets_at(leaders, places, LATEST, len(nodes))
+        starts = {}
+        if with_starts:
+            starts = await self._offsets_at(leaders, places, EARLIEST, len(nodes))
+        for place, end in found.items():
+            before = self._known.get(place)
+            start = starts.get(place, 0 if before is None else before.start_offset)
+            self._known[place] = Extent(min(start, end), end, 0)
+
+    async def _offsets_at(
+        self, leaders: Mapping[LogName, int], places: Sequence[LogName], time_ms: int, nodes: int
+    ) -> dict[LogName, int]:
+        await self._turn(nodes)
+        ask = partial(ask_leader, self._client, time_ms=time_ms)
+        told = await ask_leaders(leaders, places, ask)
+        return {place: offset for place, (error, offset) in told.items() if not error}
+
+    async def _turn(self, requests: int) -> None:
+        await self._rate.turn(requests)
+        self.stats.requests += requests
+
+    def _deny(self, topics: Sequence[str]) -> None:
+        self.stats.failures += 1
+        if times := self._seldom.due("denied"):
+            _log.warning(
+                "the lag of groups is not known for all topics",
+                why="the user has no right to describe them: grant DESCRIBE on the topics, or start"
+                " with --no-ask",
+                topics=topics[:3],
+                times=times,
+            )
+
+
+def _some(
+    places: Iterable[LogName], known: Mapping[LogName, Extent]
+) -> Slices[dict[LogName, Extent]]:
+    found, pace = dict[LogName, Extent](), Pace()
+    for place in places:
+        if place in known:
+            found[place] = known[place]
+        if pace.spent():
+            yield
+    return found

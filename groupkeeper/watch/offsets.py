@@ -1,0 +1,104 @@
+"""Keeps the committed offsets of the groups of one partition of `__consumer_offsets`.
+
+Values are the beginnings of an OffsetCommitValue, as in the log, up to the offset: metadata of
+clients may be long. A commit of a transaction counts when it is written.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from struct import Struct
+from typing import Final
+
+from groupkeeper.coordinator.records import offset_in
+from groupkeeper.watch.records import Place
+
+OFFSETS_MOST: Final = 200_000
+"""Maximum number of offsets of one partition; further ones are not kept until others are deleted."""
+_HEAD: Final = Struct(">hq")
+"""Version and offset, which all versions begin with."""
+
+TopicOffsets = dict[str, dict[int, bytes]]
+"""Topic -> partition -> beginning of the value."""
+
+
+class CommittedOffsets:
+    """The offsets. Another thread may read `groups`, by looking up keys and copying rows."""
+
+    def __init__(self, most: int = OFFSETS_MOST) -> None:
+        self.groups: dict[str, TopicOffsets] = {}
+        self.dropped = 0
+        """Number of commits for further partitions that were not kept because of the limit."""
+        self.count = 0
+        self._most = most
+        self._dirty: dict[str, None] = {}
+
+    def put(self, commits: Iterable[tuple[Place, bytes | None]]) -> None:
+        """Add commits in the order of the log; None deletes an offset."""
+        for (group, topic, partition), value in commits:
+            if value is None:
+                self._delete(group, topic, partition)
+            elif len(value) >= _HEAD.size:  # else it is damaged
+                self._put(group, topic, partition, value[: _HEAD.size])
+
+    def _put(self, group: str, topic: str, partition: int, head: bytes) -> None:
+        partitions = self.groups.get(group, {}).get(topic, {})
+        if partition not in partitions:
+            if self.count >= self._most:
+                self.dropped += 1
+                return
+            self.count += 1
+            partitions = self.groups.setdefault(group, {}).setdefault(topic, partitions)
+        partitions[partition] = head
+        self._dirty[group] = None
+
+    def _delete(self, group: str, topic: str, partition: int) -> None:
+        topics = self.groups.get(group, {})
+        partitions = topics.get(topic, {})
+        if partitions.pop(partition, None) is None:
+            return
+        self.count -= 1
+        self._dirty[group] = None
+        if not partitions:
+            del topics[topic]
+        if not topics:
+            del self.groups[group]
+
+    def clear(self) -> None:
+        """Forget all offsets, as the log begins anew."""
+        self._dirty |= dict.fromkeys(self.groups)
+        self.groups.clear()
+        self.count = 0
+
+    # -- state -----------------------------------------------------------------------------------
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether `take_changed` would return anything."""
+        return bool(self._dirty)
+
+    def take_changed(self, *, whole: bool = False) -> list[tuple[str, bytes | None]]:
+        """Return the states of groups that changed since the last call, or of all; None if a group
+        has no offset any more.
+        """
+        names = [*(self._dirty | dict.fromkeys(self.groups))] if whole else [*self._dirty]
+        self._dirty.clear()
+        return [(name, _encoded(self.groups.get(name))) for name in names]
+
+    def restore(self, group: str, state: bytes) -> None:
+        """Restore the offsets of a group. Raises ValueError for other data."""
+        topics: Mapping[str, list[list[int]]] = json.loads(state)
+        self.groups[group] = {
+            topic: {partition: _HEAD.pack(0, offset) for partition, offset in some}
+            for topic, some in topics.items()
+        }
+        self.count += sum(map(len, self.groups[group].values()))
+
+
+def _encoded(topics: TopicOffsets | None) -> bytes | None:
+    if topics is None:
+        return None
+    rows = {
+        topic: [[partition, offset_in(head)] for partition, head in some.items()]
+        for topic, some in topics.items()
+    }
+    return json.dumps(rows, separators=(",", ":")).encode()

@@ -1,0 +1,290 @@
+"""Coordinators are asked what the log does not say: within limits, and whoever fails is told."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+import pytest
+
+from groupkeeper.client import Client
+from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
+from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.protocol.placement import partition_of
+from groupkeeper.watch import asking
+from groupkeeper.watch.asking import (
+    ASKS_PER_S,
+    DENIED_MS,
+    GROUPS_AT_ONCE,
+    LIST_S,
+    MEMBERS_AT_ONCE,
+    Asker,
+)
+from tests.conftest import Lines
+from tests.simulation.cluster import VirtualClock
+from tests.support.requests import join_request
+from tests.support.served import Served, settle
+from tests.support.virtual_loop import VirtualLoop
+from tests.watch.coordinators import CALL_S, Coordinators
+from tests.watch.observed import Observed
+
+Play = Callable[[Coordinators, Asker], Awaitable[None]]
+
+
+@pytest.fixture
+def observed(served: Served) -> Observed:
+    return Observed(served)
+
+
+def played(play: Play, leaders: dict[int, int] | None = None) -> Coordinators:
+    """Ask while `play` runs."""
+    loop = VirtualLoop()
+    there = leaders or {0: 0}
+
+    async def run() -> Coordinators:
+        clock = VirtualClock(loop)
+        cluster = Coordinators(there, clock)
+        asker = Asker(cast("Client", cluster), cluster.views, lambda: cluster.leaders, clock)
+        running = asyncio.create_task(asker.run())
+        await play(cluster, asker)
+        assert not running.done()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return cluster
+
+    return loop.run_until_complete(run())
+
+
+def described(cluster: Coordinators) -> list[list[str]]:
+    """The groups of each DescribeGroups."""
+    return [request.groups for _, _, request in cluster.sent(DescribeGroupsRequest)]
+
+
+# -- a rebalance under way -----------------------------------------------------------------------
+
+
+def test_a_rebalance_under_way_is_shown_until_its_record_is_read(observed: Observed) -> None:
+    served = observed.served
+    ann, bea = served.client(), served.client()
+    first, _ = settle(ann, "billing")
+    observed.caught_up()
+    bea.send(3, join_request("billing", ""))
+    served.advance(3)
+    [row] = observed.web.found("groups", state="PreparingRebalance")["groups"]
+    assert (row["group"], row["members"]) == ("billing", 1)
+    live = observed.web.found("groups", "billing")["live"]
+    assert (live["state"], live["rebalance"]["phase"]) == ("PreparingRebalance", "join")
+    assert 1_000 <= live["rebalance"]["since_ms"] <= 3_000
+    assert (live["waiting_for"], live["phase_timer"]) == ([], None)
+    assert (len(live["seen"]["came"]), live["seen"]["gone"]) == (1, [])
+    joined = ann.join("billing", first)
+    served.advance(2)
+    live = observed.web.found("groups", "billing")["live"]
+    assert (live["state"], live["rebalance"]["phase"]) == ("CompletingRebalance", "sync")
+    leader = ann if joined.leader == first else bea
+    bea.take()
+    leader.sync(joined.leader, joined.generation_id, "billing", **{joined.leader: b"plan"})
+    observed.caught_up()
+    live = observed.web.found("groups", "billing")["live"]
+    assert (live["state"], live["rebalance"], len(live["members"])) == ("Stable", None, 2)
+    assert "seen" not in live
+
+
+def test_a_member_that_is_gone_is_named_while_the_others_rejoin(observed: Observed) -> None:
+    served = observed.served
+    ann, bea = served.client(), served.client()
+    first, _ = settle(ann, "billing")
+    bea.send(3, join_request("billing", ""))
+    served.advance(0.5)
+    joined = ann.join("billing", first)
+    second = bea.take().member_id
+    leader = ann if joined.leader == first else bea
+    leader.sync(joined.leader, joined.generation_id, "billing", **{joined.leader: b"plan"})
+    observed.caught_up()
+    assert bea.leave(second, group_id="billing") == 0
+    served.advance(2)
+    seen = observed.web.found("groups", "billing")["live"]["seen"]
+    assert (seen["came"], seen["gone"]) == ([], [second])
+    why = observed.web.found("groups", "billing", "why")["entries"][-1]
+    assert (why["kind"], why["state"]) == ("live", "PreparingRebalance")
+
+
+def test_a_rebalance_that_ends_unrecorded_is_not_shown_any_more() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.put("g", "ann")
+        group = cluster.views.of("g").peek("g")
+        assert group is not None
+        cluster.put("g", "ann", state="PreparingRebalance", recorded=False)
+        await asyncio.sleep(1.5 * LIST_S)
+        assert group.state == "PreparingRebalance"
+        assert group.state_timestamp_ms > 0
+        cluster.put("g", "ann", recorded=False)
+        await asyncio.sleep(1.5 * LIST_S)
+        assert (group.state, group.state_timestamp_ms) == ("Stable", 0)
+
+    played(play)
+
+
+def test_an_answer_that_is_older_than_the_record_does_not_count() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.put("g", "ann")
+        cluster.put("g", "ann", state="PreparingRebalance", recorded=False)
+        await asyncio.sleep(0.5 * CALL_S)
+        assert len(cluster.sent(ListGroupsRequest)) == 1
+        cluster.put("g", "ann", "bea")  # the record is read while the answer is on its way
+        await asyncio.sleep(0.5 * LIST_S)
+        group = cluster.views.of("g").peek("g")
+        assert group is not None
+        assert group.state == "Stable"
+
+    played(play)
+
+
+def test_groups_that_a_node_does_not_coordinate_any_more_do_not_count() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.put("g", "ann")
+        cluster.put("g", "ann", state="PreparingRebalance", recorded=False)
+        cluster.listed_by = 1
+        await asyncio.sleep(5)
+        group = cluster.views.of("g").peek("g")
+        assert group is not None
+        assert group.state == "Stable"
+
+    cluster = played(play, {partition_of("g", 2): 0, 1 - partition_of("g", 2): 1})
+    assert {node for _, node, _ in cluster.sent(ListGroupsRequest)} == {0, 1}
+
+
+# -- limits --------------------------------------------------------------------------------------
+
+
+def test_requests_are_limited_however_many_groups_there_are() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        for number in range(2_000):
+            cluster.put(f"g{number}", "ann")
+            state = "PreparingRebalance" if number % 2 else "Stable"
+            cluster.put(f"g{number}", "ann", state=state, recorded=False)
+            asker.changed(f"g{number}")
+        await asyncio.sleep(20)
+        assert len(cluster.calls) == asker.stats.requests
+        times = [at for at, _, _ in cluster.calls]
+        for start in range(19):
+            some = [at for at in times if start <= at < start + 1]
+            assert len(some) <= ASKS_PER_S + 1
+        assert len(times) >= 20 * ASKS_PER_S - 5
+
+    cluster = played(play, {number: number % 3 for number in range(6)})
+    assert all(len(some) <= GROUPS_AT_ONCE for some in described(cluster))
+    assert len(cluster.sent(ListGroupsRequest)) >= 20
+
+
+def test_several_groups_are_described_at_once_the_last_one_that_changed_first() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        for number in range(GROUPS_AT_ONCE + 5):
+            cluster.put(f"g{number}", "ann")
+            asker.changed(f"g{number}")
+        asker.changed("g1")
+        await asyncio.sleep(3)
+
+    first, second = described(played(play))
+    assert first[:3] == ["g1", f"g{GROUPS_AT_ONCE + 4}", f"g{GROUPS_AT_ONCE + 3}"]
+    assert len(first) == GROUPS_AT_ONCE
+    assert second == ["g5", "g4", "g3", "g2", "g0"]
+
+
+def test_what_does_not_fit_into_the_queue_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "QUEUE_MOST", 3)
+
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        for number in range(5):
+            cluster.put(f"g{number}", "ann")
+            asker.changed(f"g{number}")
+        await asyncio.sleep(3)
+        assert asker.stats.dropped == 2
+
+    assert described(played(play)) == [["g4", "g3", "g2"]]
+
+
+def test_members_in_a_request_are_limited() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        half = [f"m{number}" for number in range(MEMBERS_AT_ONCE // 2 + 1)]
+        for name in ("one", "two"):
+            cluster.put(name, *half)
+            asker.changed(name)
+        cluster.put("large", *half, *(f"n{each}" for each in half))
+        asker.changed("large")
+        await asyncio.sleep(3)
+        assert asker.stats.dropped == 1
+
+    assert described(played(play)) == [["two"], ["one"]]
+
+
+# -- failures ------------------------------------------------------------------------------------
+
+
+def test_a_node_that_does_not_answer_delays_no_other() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.silent.add(0)
+        await asyncio.sleep(20)
+
+    asked = [node for _, node, _ in played(play, {0: 0, 1: 1}).calls]
+    assert asked.count(1) >= 15
+    assert 2 <= asked.count(0) <= 5
+
+
+def test_a_node_that_fails_is_asked_again_after_growing_pauses() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.down.add(0)
+        await asyncio.sleep(60)
+        failed = len(cluster.calls)
+        assert asker.stats.failures == failed <= 8
+        cluster.down.clear()
+        await asyncio.sleep(40)
+        assert len(cluster.calls) >= failed + 5
+        assert asker.stats.failures == failed
+
+    played(play)
+
+
+def test_a_group_that_may_not_be_described_is_told_and_left_alone(lines: Lines) -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.put("g", "ann")
+        cluster.denied.add("g")
+        for _ in range(3):
+            asker.changed("g")
+            await asyncio.sleep(2)
+        assert len(described(cluster)) == 1
+        assert asker.seen("g") == ()
+        await asyncio.sleep(DENIED_MS / 1000)
+        asker.changed("g")
+        await asyncio.sleep(2)
+        assert len(described(cluster)) == 2
+
+    played(play)
+    told = [each for each in lines() if each["event"] == "groups may not be asked about"]
+    assert "grant DESCRIBE on groups" in told[0]["why"]
+    assert told[0]["groups"] == ["g"]
+
+
+def test_a_node_without_a_filter_is_told_once_and_not_asked_again(lines: Lines) -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.is_old = True
+        await asyncio.sleep(10)
+        cluster.put("g", "ann")
+        asker.changed("g")
+        await asyncio.sleep(1)
+
+    cluster = played(play)
+    assert len(cluster.sent(ListGroupsRequest)) == 1
+    assert described(cluster) == [["g"]]
+    told = [each for each in lines() if each["event"] == "rebalances under way are not seen"]
+    assert len(told) == 1
+
+
+def test_nodes_that_come_are_asked_and_those_that_are_gone_are_not() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        await asyncio.sleep(6)
+        cluster.leaders = {0: 1}
+        await asyncio.sleep(6)
+        cluster.calls.clear()
+        await asyncio.sleep(5)
+
+    assert {node for _, node, _ in played(play).calls} == {1}
