@@ -8,7 +8,7 @@ from generated import run
 
 from groupkeeper.protocol.group_event_types import CAUSE, TYPES, WHO
 from groupkeeper.protocol.group_event_words import CODES, EVIDENCE, LIKELY, Word
-from groupkeeper.protocol.group_events import ENVELOPE, INFERRED, SHORTENED, TOPIC
+from groupkeeper.protocol.group_events import ENVELOPE, INFERRED, SEEN_START, SHORTENED, TOPIC
 
 PAGE = Path(__file__).with_name("events.md")
 
@@ -28,9 +28,10 @@ of the event. Types and fields may be added: skip what you do not know. Times ar
 FIELDS = "\n| field | JSON | meaning |\n|---|---|---|"
 
 INFERRED_HEAD = """
-An event that no coordinator stored, but that was inferred from records, has two more fields. If an
-observer stored it ([observe.md](observe.md)), `epoch` is 0, `seq` its offset in the log of events,
-`node` -1, and `mono_ms` the offset of the record that it was inferred from.
+An event that no coordinator stored, but that was inferred from records, has `source` and
+`confidence`. If an observer stored it ([observe.md](observe.md)), `epoch` is 0, `seq` its offset in
+the log of events, `node` -1, and `mono_ms` the offset of the record that it was inferred from; a
+`rebalance_started` may have the other two.
 """
 
 WHO_HEAD = """
@@ -107,7 +108,7 @@ def _lines() -> Iterator[str]:
     yield from _table(ENVELOPE)
     yield f"\nLong lists are cut: then `{SHORTENED}` has the name of each, and how long it was."
     yield INFERRED_HEAD.rstrip("\n")
-    yield from _table(INFERRED)
+    yield from _table({**INFERRED, **SEEN_START})
     yield WHO_HEAD.rstrip("\n")
     yield from _table(WHO)
     yield CAUSE_HEAD.rstrip("\n")

@@ -6,8 +6,12 @@ side: a phase that is seen began no later than the answer came, and a member tha
 later. Who has rejoined already is not in these answers.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Final, NamedTuple
+
+from groupkeeper.history.records import RecordedMember
+from groupkeeper.history.rows import SEEN
 
 
 class Sight(NamedTuple):
@@ -25,18 +29,50 @@ _NOBODY: Final[Mapping[str, int]] = {}
 
 
 class SeenStart(NamedTuple):
-    """Bounds of the start of a join phase, in Unix ms; None is unknown."""
+    """The start of a join phase as far as it was seen. Times are Unix ms; None is unknown."""
 
     after_ms: int | None = None
-    """The group was not in a rebalance then: the last time before the phase."""
+    """The last time at which the group was not in a rebalance."""
     by_ms: int | None = None
-    """The group was in the phase then: the first time."""
+    """The first time at which it was."""
     gone: Mapping[str, int] = _NOBODY
-    """Member id -> time at which the member was missing already, of members of the last record."""
-    came_ms: int | None = None
-    """First time at which a member was there that is not in the last record."""
-    there: Mapping[str, int] = _NOBODY
-    """Member id -> last time at which the member was still there, of members of the last record."""
+    """Time by which members of the last record were missing, by member id."""
+    first: Collection[str] | None = None
+    """Ids of the members when they were first listed in the phase."""
+
+    def narrowed(self, earliest_ms: int, latest_ms: int) -> tuple[int, int]:
+        """Return the bounds of the start, if others are known; those in doubt."""
+        later_ms = max(earliest_ms, self.after_ms or 0)
+        sooner_ms = latest_ms if self.by_ms is None else min(latest_ms, self.by_ms)
+        is_possible = later_ms <= sooner_ms
+        return (later_ms, sooner_ms) if is_possible else (earliest_ms, latest_ms)
+
+    def has_come_first(
+        self, joined: Sequence[RecordedMember], gone: Sequence[RecordedMember]
+    ) -> bool | None:
+        """Return whether a joined member came before any other was gone; False if one was gone
+        before any came; None if that was not seen.
+        """
+        if self.first is None:
+            return None
+        is_come = any(each.member in self.first for each in joined)
+        is_gone = any(each.member not in self.first for each in gone)
+        return is_come if is_come != is_gone else None
+
+    def surer(self, confidence: float, by: RecordedMember | None) -> float:
+        """Return the confidence of a cause, with half of the doubt if the member behind it was seen
+        to be gone, or to have come, when the phase was first seen.
+        """
+        if by is None or self.first is None:
+            return confidence
+        is_seen = by.member in self.gone or by.member in self.first
+        return (confidence + max(SEEN, confidence)) / 2 if is_seen else confidence
+
+    @property
+    def fields(self) -> dict[str, int]:
+        """Return what is known as fields of `rebalance_started`."""
+        known = {"not_before_ms": self.after_ms, "first_seen_ms": self.by_ms}
+        return {name: ms for name, ms in known.items() if ms is not None}
 
 
 UNSEEN: Final = SeenStart()
@@ -49,19 +85,15 @@ def seen_start(
     """Return what answers show of a join phase that ended at `end_ms`, after the record of
     `since_ms` with these members.
     """
-    some = sorted(each for each in sights if since_ms < each.from_ms and each.until_ms <= end_ms)
-    after_ms = max((each.from_ms for each in some if not each.is_rebalancing), default=None)
-    phase = [each for each in some if each.is_rebalancing and each.from_ms >= (after_ms or 0)]
-    gone, there, came_ms = dict[str, int](), dict[str, int](), None
-    for each in phase:
-        if each.members is None:
-            continue
+    known = [each for each in sights if since_ms < each.from_ms and each.until_ms <= end_ms]
+    known.sort(key=itemgetter(0))
+    after_ms = max((each.from_ms for each in known if not each.is_rebalancing), default=None)
+    phase = [each for each in known if each.is_rebalancing and each.from_ms >= (after_ms or 0)]
+    listed = [each for each in phase if each.members is not None]
+    gone: dict[str, int] = {}
+    for each in listed:
         for member in members:
-            if member in each.members:
-                there[member] = each.from_ms
-            else:
+            if member not in (each.members or ()):
                 gone.setdefault(member, each.until_ms)
-        if came_ms is None and any(member not in members for member in each.members):
-            came_ms = each.until_ms
     by_ms = min((each.until_ms for each in phase), default=None)
-    return SeenStart(after_ms, by_ms, gone, came_ms, there)
+    return SeenStart(after_ms, by_ms, gone, listed[0].members if listed else None)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from groupkeeper.history.asked import UNSEEN, SeenStart
 from groupkeeper.history.ownership import OwnedPartition
 from groupkeeper.history.records import CommitRun, RecordedMember
 
@@ -80,7 +81,8 @@ class CauseEvidence(NamedTuple):
     `reloaded`: another coordinator has loaded the group since, which restarts sessions; `withheld`:
     the earlier record, of `began_ms`, revoked partitions and assigned them to none; `converted`: it
     converted the group, after which Kafka triggers a rebalance; `aborted`: number of rounds without
-    assignments between the records; `grown`: a topic has new partitions, for which leaders rejoin.
+    assignments between the records; `grown`: a topic has new partitions, for which leaders rejoin;
+    `seen`: what the coordinator was asked meanwhile.
     """
 
     end_ms: int
@@ -91,6 +93,7 @@ class CauseEvidence(NamedTuple):
     began_ms: int
     aborted: int
     grown: bool = False
+    seen: SeenStart = UNSEEN
 
     @property
     def soon(self) -> bool:
@@ -107,7 +110,8 @@ class CauseEvidence(NamedTuple):
 
     def is_silent(self, member: RecordedMember) -> bool:
         """Whether the log shows nothing of the member for the time of its session."""
-        return self.end_ms - self.seen_ms(member) >= member.session_ms - ROUNDED_MS
+        gone_ms = self.seen.gone.get(member.member, self.end_ms)
+        return gone_ms - self.seen_ms(member) >= member.session_ms - ROUNDED_MS
 
     def has_stopped(self, member: RecordedMember) -> bool:
         """Whether a silent member committed regularly before, and more often than since. Other

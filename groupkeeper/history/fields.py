@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from groupkeeper.protocol.group_event_types import CAUSE, TYPES, WHO
-from groupkeeper.protocol.group_events import INFERRED, SHORTENED, Event
+from groupkeeper.protocol.group_events import INFERRED, SEEN_START, SHORTENED, Event
 
 # Any: JSON.
 Part = Mapping[str, Any]
@@ -132,7 +132,7 @@ def _rules(table: Mapping[str, tuple[str, str]]) -> _Rules:
 
 _OF_WHO: Final = _rules(WHO)
 _OF_CAUSE: Final = _rules(CAUSE)
-_OF_ANY: Final[_Rules] = {SHORTENED: _Rule(frozenset({dict})), **_rules(INFERRED)}
+_OF_ANY: Final[_Rules] = {SHORTENED: _Rule(frozenset({dict})), **_rules({**INFERRED, **SEEN_START})}
 _OF_TYPE: Final[Mapping[str, _Rules]] = {
     name: {**_rules(each.fields), **_OF_ANY} for name, each in TYPES.items()
 }

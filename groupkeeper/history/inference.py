@@ -13,6 +13,7 @@ from groupkeeper.history.causes import (
     LEADER,
     LEFT,
     REJOINED,
+    REMOVED,
     RETURNED_CHANGED,
     RETURNED_UNREADY,
     STATIC_JOINED,
@@ -88,7 +89,7 @@ def explain(
     members = {} if before is None else before.members
     gone = {each.member for each in changes.gone}
     stayed = [each for key, each in members.items() if key not in gone]
-    start = start_of(stayed, now, setting)
+    start = Window(*setting.seen.narrowed(*start_of(stayed, now, setting)))
     came = {each.identity for each in changes.joined}
     begun = bool(
         setting.aborted or came or changes.replaced or changes.resubscribed or len(gone) > 1
@@ -184,6 +185,8 @@ def _first(
         return UNKNOWN
     if firsts == {EXPIRED, STATIC_JOINED} and changes.replaced:
         return EXPIRED
+    if (seen := _seen_first(who, changes, setting)) is not None:
+        return seen
     if firsts == {LEFT, JOINED} and _restarts(changes):
         return LEFT
     if firsts == {EXPIRED, JOINED} and setting.reloaded and _are_same_clients(changes):
@@ -204,6 +207,24 @@ def _possible(
             windows[code] = Window(*(min(times) for times in zip(*found, strict=True)))
     latest_ms = min([start.latest_ms, *(each.latest_ms for each in windows.values())])
     return {code for code, each in windows.items() if each.earliest_ms <= latest_ms}
+
+
+def _seen_first(
+    who: Mapping[str, Sequence[RecordedMember]], changes: Changes, setting: CauseEvidence
+) -> str | None:
+    """Return the code of the first cause if the coordinator was asked soon enough to tell whether a
+    member had come, or was gone, before anything else happened; else None.
+    """
+    comings = [each for each in who if each in (JOINED, STATIC_JOINED)]
+    goings = {each for each in who if each in (LEFT, EXPIRED, REMOVED, UNKNOWN)}
+    if not comings or len(comings) + len(goings) < len(who) or changes.replaced:
+        return None
+    is_come = setting.seen.has_come_first(changes.joined, changes.gone)
+    if is_come is None:
+        return None
+    if is_come:
+        return comings[0] if len(comings) == 1 else None
+    return goings.pop() if len(goings) == 1 else None
 
 
 def _restarts(changes: Changes) -> bool:

@@ -17,7 +17,7 @@ from groupkeeper.history.alike import Alike, count_alike
 from groupkeeper.history.fields import Part, checked, number, with_fields
 from groupkeeper.history.unread import Incident, RoundCosts
 from groupkeeper.protocol.group_event_types import TYPES
-from groupkeeper.protocol.group_events import INFERRED, SHORTENED, Event
+from groupkeeper.protocol.group_events import INFERRED, SEEN_START, SHORTENED, Event
 
 UNDER_WAY: Final = "under_way"
 COMPLETED: Final = "completed"
@@ -125,6 +125,10 @@ class Round:
     coordinator stored its events; then neither this nor `confidence` is in the JSON."""
     confidence: float | None = None
     """How sure the inferred cause is, from 0 to 1; of an unknown cause, that there was a round."""
+    not_before_ms: int | None = None
+    first_seen_ms: int | None = None
+    """Of an inferred round, bounds of its start, if coordinators were asked: the last time without
+    it, and the first time with it."""
     limits: SessionLimits = SessionLimits()
     """Limits of the coordinator, for advice; not in the JSON."""
     arrived: int | None = None
@@ -140,7 +144,7 @@ class Round:
         # asdict would copy each of thousands of members.
         whole["outage"] = None if self.outage is None else asdict(self.outage)
         if self.source is not None:
-            whole |= {name: getattr(self, name) for name in INFERRED}
+            whole |= {name: getattr(self, name) for name in (*INFERRED, *SEEN_START)}
         return whole
 
 
@@ -148,7 +152,7 @@ JSON_FIELDS: Final = tuple(
     each.name
     for each in fields(Round)
     if each.name not in ("rebalance_timeout_ms", "limits", "arrived", "clients", "incident")
-    and each.name not in INFERRED
+    and each.name not in (*INFERRED, *SEEN_START)
 )
 
 
@@ -271,6 +275,7 @@ class Folding:
         evidence = (started.cause or {}).get("evidence") or {}
         started.session_timeout_ms = number(evidence, "session_timeout_ms")
         started.started_at_ms = event.at_ms
+        started.not_before_ms, started.first_seen_ms = (number(fields, each) for each in SEEN_START)
         for each in self._before:
             _keep(started, each)
         self._before = []

@@ -6,10 +6,11 @@ left follow from their commits (`history.inference`); the start of the join phas
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
+from groupkeeper.history.asked import UNSEEN, SeenStart, Sight, seen_start
 from groupkeeper.history.causes import CONFIDENCE, UNKNOWN
 from groupkeeper.history.evidence import RELOADED, CauseEvidence, Commits, evidence_of
 from groupkeeper.history.inference import Changes, InferredCause, compare, explain
@@ -99,9 +100,16 @@ class Story:
         self.epoch = record.leader_epoch
 
     def add(
-        self, record: GroupRecord, now: Generation, kind: str, known: KnownOffsets
+        self,
+        record: GroupRecord,
+        now: Generation,
+        kind: str,
+        known: KnownOffsets,
+        sights: Iterable[Sight] = (),
     ) -> list[StoryItem]:
-        """Remember a record like `take`, and return the events it shows."""
+        """Remember a record like `take`, and return the events it shows. `sights`: what the
+        coordinator was asked meanwhile.
+        """
         telling = Telling(record, now)
         changes = compare(self._members, now.members)
         is_cut = self._is_cut_off(record, now, kind, known)
@@ -113,7 +121,7 @@ class Story:
             is_round = kind in (REBALANCE, RESET) and bool(now.members) and not is_odd
             self._start_over(telling, is_round)
         else:
-            self._go_on(telling, changes, is_round)
+            self._go_on(telling, changes, is_round, sights)
         self.take(record, now)
         if kind == CONVERTED:
             self.since = CONVERTED
@@ -137,7 +145,9 @@ class Story:
             telling.member("member_rejoined", each, at_ms)
         telling.completed(at_ms, None, CONFIDENCE[UNKNOWN])
 
-    def _go_on(self, telling: "Telling", changes: Changes, is_round: bool) -> None:
+    def _go_on(
+        self, telling: "Telling", changes: Changes, is_round: bool, sights: Iterable[Sight]
+    ) -> None:
         """Compare a record with the one before, or with a group that did not exist."""
         record, now, before = telling.record, telling.now, self.before
         end_ms = record.time_ms
@@ -158,6 +168,9 @@ class Story:
             aborted=aborted,
             grown=not self.is_withheld and self._has_grown(now),
         )
+        if not setting.reloaded:
+            since_ms, members = self.time_ms, self._members
+            setting = setting._replace(seen=seen_start(sights, members, since_ms, end_ms))
         cause = InferredCause(UNKNOWN)
         if is_round:
             cause = explain(before, now, changes, setting)
@@ -170,11 +183,12 @@ class Story:
             telling.superseded(cause, aborted, end_ms)
             was = "Stable" if self._members else "Empty"
             was = "CompletingRebalance" if aborted else was
-            telling.started(cause, was, end_ms, is_reloaded=bool(before) and setting.reloaded)
+            is_reloaded = bool(before) and setting.reloaded
+            telling.started(cause, was, end_ms, setting.seen, is_reloaded=is_reloaded)
         telling.changes(changes, cause, setting, self._members)
         moved = self._own(now, {old.member: new.member for old, new in changes.replaced})
         if now.members and is_round:
-            sure = CONFIDENCE[cause.code]
+            sure = setting.seen.surer(CONFIDENCE[cause.code], cause.by)
             telling.completed(end_ms, moved if self._members else None, sure)
         elif is_round:
             telling.emptied(CONFIDENCE[cause.code])
@@ -281,11 +295,13 @@ class Telling:
         cause: InferredCause,
         from_state: str | None,
         end_ms: int,
+        seen: SeenStart = UNSEEN,
         *,
         is_reloaded: bool = False,
     ) -> None:
-        """Add the start of a round whose join phase ended at `end_ms`; its own time is unknown.
-        `is_reloaded`: another coordinator has loaded the group since the record before.
+        """Add the start of a round whose join phase ended at `end_ms`; its own time is unknown, but
+        for what was `seen`. `is_reloaded`: another coordinator has loaded the group since the
+        record before.
         """
         evidence = {"owned": self.now.is_told, RELOADED: is_reloaded}
         first = {
@@ -296,7 +312,7 @@ class Telling:
         }
         at = SEEN, self.now.generation - 1
         known = {} if from_state is None else {"from_state": from_state}
-        self.tell("rebalance_started", end_ms, {"cause": first, **known}, *at)
+        self.tell("rebalance_started", end_ms, {"cause": first, **known, **seen.fields}, *at)
         for code in cause.more:
             self.tell("rebalance_cause_added", end_ms, {"cause": {"code": code}}, *at)
 

@@ -55,11 +55,21 @@ def inferred_trigger(current: Round) -> str:
 
 
 def inferred_more(current: Round) -> str:
-    """Name the other causes of a round; those of an unknown one are in its sentence."""
-    if (current.cause or {}).get("code") == UNKNOWN:
-        return ""
-    texts = _more(current)
-    return f"Meanwhile {', and '.join(texts)}." if texts else ""
+    """Name the other causes of a round, and bounds of its start, if it was seen; the causes of an
+    unknown one are in its sentence.
+    """
+    texts = [] if (current.cause or {}).get("code") == UNKNOWN else _more(current)
+    more = f"Meanwhile {', and '.join(texts)}." if texts else ""
+    return joined_text(more, _seen_start(current))
+
+
+def _seen_start(current: Round) -> str:
+    after_ms, by_ms = current.not_before_ms, current.first_seen_ms
+    if after_ms is not None and by_ms is not None:
+        return f"It began between {time_text(after_ms)} and {time_text(by_ms)}."
+    if after_ms is not None:
+        return f"It began after {time_text(after_ms)}."
+    return "" if by_ms is None else f"It began no later than {time_text(by_ms)}."
 
 
 def inferred_load(current: Round) -> str:

@@ -1,0 +1,73 @@
+"""What answers of a coordinator show of the start of a join phase."""
+
+from groupkeeper.history.asked import UNSEEN, SeenStart, Sight, seen_start
+from groupkeeper.history.records import RecordedMember
+
+SINCE, END = 10_000, 20_000
+BOTH = ("ann", "bea")
+
+
+def quiet(at: int) -> Sight:
+    return Sight(at, at + 100, is_rebalancing=False)
+
+
+def busy(at: int, *members: str) -> Sight:
+    return Sight(at, at + 100, is_rebalancing=True, members=members or None)
+
+
+def seen(*sights: Sight) -> SeenStart:
+    return seen_start(sights, BOTH, SINCE, END)
+
+
+def member(name: str) -> RecordedMember:
+    return RecordedMember(name, None, name, "host", 6_000, 6_000, "", None)
+
+
+def test_the_start_is_between_the_last_answer_without_and_the_first_with_a_rebalance() -> None:
+    found = seen(quiet(12_000), quiet(13_000), busy(14_000), busy(15_000))
+    assert (found.after_ms, found.by_ms) == (13_000, 14_100)
+
+
+def test_a_short_phase_that_no_answer_shows_began_after_the_last_answer() -> None:
+    assert seen(quiet(12_000), quiet(19_000)) == SeenStart(after_ms=19_000)
+
+
+def test_a_phase_before_and_one_after_the_round_are_others() -> None:
+    assert seen(busy(9_000), busy(21_000), quiet(21_500)) == UNSEEN
+    found = seen(quiet(11_000), busy(12_000), quiet(13_000), busy(14_000))
+    assert (found.after_ms, found.by_ms) == (13_000, 14_100)
+
+
+def test_an_answer_that_may_be_of_another_time_counts_for_neither() -> None:
+    assert seen(Sight(9_990, 10_010, False), Sight(19_990, 20_010, True)) == UNSEEN
+
+
+def test_members_are_gone_by_the_first_answer_without_them() -> None:
+    found = seen(busy(14_000), busy(14_200, "ann", "bea"), busy(15_000, "ann"), busy(16_000, "ann"))
+    assert found.gone == {"bea": 15_100}
+    assert found.first == ("ann", "bea")
+
+
+def test_bounds_are_narrowed_unless_they_contradict_others() -> None:
+    found = SeenStart(13_000, 14_000)
+    assert found.narrowed(0, END) == (13_000, 14_000)
+    assert found.narrowed(13_500, 13_900) == (13_500, 13_900)
+    assert found.narrowed(END, END) == (END, END)
+    assert UNSEEN.narrowed(0, END) == (0, END)
+
+
+def test_who_was_there_when_the_phase_was_first_listed_says_what_came_first() -> None:
+    cid, bea = [member("cid")], [member("bea")]
+    assert SeenStart(first=("ann", "bea", "cid")).has_come_first(cid, bea) is True
+    assert SeenStart(first=("ann",)).has_come_first(cid, bea) is False
+    assert SeenStart(first=("ann", "cid")).has_come_first(cid, bea) is None, "both had happened"
+    assert SeenStart(first=("ann", "bea")).has_come_first(cid, bea) is None, "neither had"
+    assert UNSEEN.has_come_first(cid, bea) is None
+
+
+def test_half_of_the_doubt_is_left_if_the_member_was_seen_to_be_gone() -> None:
+    found = SeenStart(gone={"bea": 15_000}, first=("ann",))
+    assert found.surer(0.97, member("bea")) == (0.97 + 0.99) / 2
+    assert found.surer(0.97, member("dan")) == 0.97
+    assert found.surer(0.97, None) == 0.97
+    assert UNSEEN.surer(0.97, member("bea")) == 0.97
