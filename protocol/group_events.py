@@ -30,6 +30,11 @@ INFERRED: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Name, JSON type and meaning of two fields that any type of event has if it is inferred. An event
 that a coordinator stored has neither."""
+SEEN_START: Final[Mapping[str, tuple[str, str]]] = {
+    "not_before_ms": ("int", "Unix ms when coordinators said that it was not there yet."),
+    "first_seen_ms": ("int", "Unix ms when they said for the first time that it was."),
+}
+"""Further fields of `rebalance_started` if it is inferred, and coordinators were asked."""
 
 
 class Event(NamedTuple):

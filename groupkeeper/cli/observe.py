@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -55,20 +55,26 @@ def _address(_ctx: click.Context, _param: click.Parameter, text: str) -> Address
     metavar="KEY=VALUE",
     help="A setting of the HTTP port, such as http.tokens.file=FILE or http.tls=true. Repeatable.",
 )
+@click.option(
+    "--ask/--no-ask",
+    default=True,
+    show_default=True,
+    help="Ask coordinators which groups are in a rebalance, and leaders where logs end.",
+)
 def observe(
     bootstrap_server: str,
     config: Path | None,
     timeout_ms: int,
-    data_dir: Path,
-    http: Address,
     assignments: tuple[str, ...],
+    **more: Any,  # of ObserveOptions
 ) -> int:
     """Observe a Kafka cluster until interrupted: read its topic `__consumer_offsets`, infer why
     groups rebalance, and keep that.
 
     The cluster is only read: nothing is committed, no group is joined, and no group is changed. A
-    user with READ on the topic `__consumer_offsets` is enough. What happened is served as a
-    Groupkeeper server serves it: as a page, as JSON under /api/v1, and as metrics.
+    user with READ on the topic `__consumer_offsets` is enough; with DESCRIBE on groups and topics
+    rebalances under way and the lag are shown, too. What happened is served as a Groupkeeper
+    server serves it: as a page, as JSON under /api/v1, and as metrics.
 
     Causes are inferred from what members committed and from the assignments that were stored, and
     each says how sure it is; docs/observe.md says what can be known and what cannot.
@@ -92,7 +98,7 @@ def observe(
         settings, unused = observer_settings(os.environ, assignments)
     except SettingsError as problem:
         raise click.ClickException(str(problem)) from None
-    options = ObserveOptions(bootstrap_server, data_dir, http, settings, unused)
+    options = ObserveOptions(bootstrap_server, settings=settings, unused_keys=unused, **more)
     process = ObserverProcess()
 
     async def work(client: "Client") -> int:

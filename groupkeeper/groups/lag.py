@@ -6,16 +6,14 @@ same from outside, for any Kafka cluster.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.records import offset_in
 from groupkeeper.groups.group_partitions import ServedGroups
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.topics.catalog import Topic
 from groupkeeper.topics.log_positions import Extent, LogName, Position
 from groupkeeper.topics.slices import Pace
-from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices, Turns
 
 TIMES_MOST: Final = 2_000
@@ -24,7 +22,40 @@ millisecond of the worker's thread. The time lag of the remaining partitions is 
 
 Extents: TypeAlias = Mapping[LogName, Extent]
 
-_Times: TypeAlias = dict[tuple[Topic, int, int], int]
+_Times: TypeAlias = dict[tuple[object, int, int], int]
+
+
+class LagPositions(Protocol):
+    """See `topics.log_positions.LogPositions`."""
+
+    async def extents(self, places: Iterable[LogName]) -> dict[LogName, Extent]:
+        """Return the extent of every partition whose log can be read."""
+
+    async def times(self, wanted: Iterable[Position]) -> dict[Position, int]:
+        """Return when the batches at some positions were written."""
+
+
+class LagCatalog(Protocol):
+    """See `topics.catalog.Catalog`."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Return the number of partitions by topic."""
+
+    # Any: topics, which are only compared.
+    @property
+    def by_name(self) -> Mapping[str, Any]:
+        """Return the topics by name."""
+
+
+class LagTopics(Protocol):
+    """The topics of a server, or of the cluster that an observer asks."""
+
+    @property
+    def catalog(self) -> LagCatalog: ...
+
+    @property
+    def positions(self) -> LagPositions: ...
 
 
 class PartitionLag(NamedTuple):
@@ -101,7 +132,7 @@ def lag_ms(lag: PartitionLag, times: Mapping[Position, int], now_ms: int) -> int
 class GroupLags:
     """Computes the lag of groups, in slices."""
 
-    def __init__(self, partitions: ServedGroups, topics: Topics, turns: Turns) -> None:
+    def __init__(self, partitions: ServedGroups, topics: LagTopics, turns: Turns) -> None:
         self._partitions = partitions
         self._topics = topics
         self._turns = turns

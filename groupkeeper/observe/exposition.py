@@ -89,7 +89,10 @@ LOG_LINE_COUNTERS = {
     "suppressed": "Log lines suppressed because too many were alike.",
 }
 """For the whole process, like the numbers of ProcessCollector."""
-OBSERVER = {"observer_records_left": "Records of the offsets log that are left to read."}
+OBSERVER = {
+    "observer_records_left": "Records of the offsets log that are left to read.",
+    "observer_partitions_without_end": "Partitions beyond the limit, whose lag is not known.",
+}
 """Gauges of an observer: name without prefix -> help."""
 OBSERVER_COUNTERS = {
     "observer_records_read": "Records of the offsets log read.",
@@ -100,6 +103,12 @@ OBSERVER_COUNTERS = {
     "observer_records_unreadable": "Records and batches that cannot be decoded.",
     "observer_groups_dropped": "Groups whose state was dropped because of a limit.",
     "observer_events_dropped": "Events that were too large to be stored.",
+    "observer_asks": "Requests about groups to coordinators.",
+    "observer_ask_failures": "Such requests that failed, and groups with an error in an answer.",
+    "observer_asks_dropped": "Groups that were not described because of a limit.",
+    "observer_lag_asks": "Requests about topics to leaders, for the lag.",
+    "observer_lag_ask_failures": "Such requests that failed, or were denied.",
+    "observer_offsets_dropped": "Commits for further partitions beyond a limit, not kept.",
 }
 """Counters of an observer: name without prefix and suffix -> help."""
 TIMES = {

@@ -252,6 +252,6 @@ class Asker:
                 "groups may not be asked about",
                 why="the user has no right to describe them: grant DESCRIBE on groups, or start "
                 "with --no-ask; what their records show is inferred as before",
-                groups=some[:3],
+                groups=", ".join(some[:3]),
                 times=times,
             )

@@ -189,7 +189,7 @@ class LogEnds:
                 "the lag of groups is not known for all topics",
                 why="the user has no right to describe them: grant DESCRIBE on the topics, or start"
                 " with --no-ask",
-                topics=topics[:3],
+                topics=", ".join(topics[:3]),
                 times=times,
             )
 

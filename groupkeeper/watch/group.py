@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from groupkeeper.history.asked import Sight
 from groupkeeper.history.records import GROUP_KEY_TYPE, CommitRun, GroupRecord
 from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.history.rows import KnownOffsets, Told
@@ -67,8 +68,13 @@ class GroupWatch:
         """Add commits. `known`: how far the log is known."""
         self.events.take((run,), known)
 
-    def add(self, batch: Sequence[GroupRecord], known: KnownOffsets) -> list[Told]:
-        """Add the group's records of one batch. Returns the events that they show."""
+    def add(
+        self, batch: Sequence[GroupRecord], known: KnownOffsets, sights: Sequence[Sight] = ()
+    ) -> list[Told]:
+        """Add the group's records of one batch. Returns the events that they show. `sights`: what
+        its coordinator was asked since the last record.
+        """
+        self.events.sights = sights
         for record in batch:
             if record.key_type == GROUP_KEY_TYPE:
                 at = record.offset, record.time_ms

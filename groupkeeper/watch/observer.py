@@ -34,6 +34,8 @@ from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from groupkeeper.turns import PacedTurns
+from groupkeeper.watch.asking import Asker
+from groupkeeper.watch.ends import LogEnds
 from groupkeeper.watch.partition import FoldStep, PartitionWatch
 from groupkeeper.watch.report import Report, numbers
 from groupkeeper.watch.store import WatchStore
@@ -70,6 +72,8 @@ class ObserveOptions:
     """Of the HTTP port; see `observer_settings`."""
     unused_keys: tuple[str, ...] = ()
     """Settings of variables that an observer does not take; they are named in a log line."""
+    ask: bool = True
+    """Whether coordinators are asked what the log does not say."""
 
 
 @dataclass(slots=True)
@@ -133,7 +137,7 @@ class Observer:
             settings=self._settings,
             unused_keys=options.unused_keys,
         )
-        self._bootstrap = options.bootstrap
+        self._bootstrap, self._is_asking = options.bootstrap, options.ask
         self.tls = ListenersTls((), self._settings, self.metrics)
         self.folds: list[PartitionWatch] = []
         self._positions: list[int] = []
@@ -163,6 +167,7 @@ class Observer:
         for number in range(self._seen.partitions):
             fold, views = await self.call(self._open, number)
             self.folds.append(fold)
+            self.groups.partitions[number].offsets = fold.offsets.groups
             self._positions.append(fold.position)
             for group_id, view in views:
                 self.groups.partitions[number].set(group_id, view)
@@ -171,8 +176,11 @@ class Observer:
         self._serve_metrics()
         self.topics.start_retention(self.clock)
         self.tail = Tail(self._client, GROUP_TOPIC, self._seen, self)
-        parts = self.folds, self.groups, self.tail.stats, self.watch_store
-        self.metrics.observer = partial(numbers, *parts)
+        self.asker = Asker(self._client.apart(), self.groups, lambda: self.tail.leaders, self.clock)
+        for fold in self.folds:
+            fold.sights = self.asker.seen
+        stats = self.tail.stats, self.asker.stats, self.ends.stats
+        self.metrics.observer = partial(numbers, self.folds, self.groups, self.watch_store, *stats)
         self.tls.watch()
 
     def _open_store(self) -> WatchStore:
@@ -216,23 +224,26 @@ class Observer:
         metrics.snapshots, metrics.counted = groups.snapshots, groups.counted
         metrics.topics = self.topics.snapshot
         metrics.series_most = self._settings.metrics_max_series
-        self._lags = GroupLags(groups, self.topics, turns)
+        self.ends = LogEnds(self._client.apart(), groups.offsets, self.clock, turns)
+        self._lags = GroupLags(groups, self.ends, turns)
         brokers = lambda: len(self._client.nodes)  # noqa: E731
         look_at = ScrapeLook(0, groups, self.topics, self._lags, turns, self.clock, brokers)
         metrics.look = look_at.look
 
     async def run(self) -> None:
         """Observe until cancelled. Raises TopicChanged, StorageError and OSError."""
-        care = asyncio.create_task(self._care())
-        tail = asyncio.create_task(self.tail.run())
+        parts = [self._care(), self.tail.run()]
+        if self._is_asking:
+            parts += [self.asker.run(), self.ends.run()]
+        tasks = [asyncio.create_task(each) for each in parts]
         try:
-            done, _ = await asyncio.wait((care, tail), return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for each in done:
                 each.result()
         finally:
-            for each in (care, tail):
+            for each in tasks:
                 each.cancel()
-            await asyncio.gather(care, tail, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def stop(self) -> None:
         """Store the state and release the directory. Raises StorageError."""
@@ -266,6 +277,7 @@ class Observer:
 
     async def take(self, partition: int, start: int, data: bytes, end: int) -> None:
         """Implements `Sink.take`."""
+        received_ms = self.clock.wall()
         async with self._locks[partition]:
             if start != self._positions[partition]:
                 return
@@ -280,6 +292,10 @@ class Observer:
             if not view.left:
                 view.is_ready = True
                 self.folds[partition].reached_end()
+                if data:
+                    self.asker.sights.received(
+                        partition, self.folds[partition].last_ms, received_ms
+                    )
 
     async def lost(self, partition: int, offset: int, why: str, topic_id: str) -> None:
         """Implements `Sink.lost`."""
@@ -313,6 +329,8 @@ class Observer:
         view = self.groups.partitions[partition]
         for number, (group_id, one) in enumerate(taken.views, 1):
             view.set(group_id, one)
+            if self._is_asking and view.is_ready:
+                self.asker.changed(group_id)
             if not number % VIEWS_IN_A_SLICE:
                 await asyncio.sleep(0)
         written = taken.counts.pop(WRITTEN, 0)
@@ -384,4 +402,5 @@ class Observer:
             lags=self._lags,
             history=LagHistory(self._lags, turns, self.clock),
             inferred_cause=self.groups.inferred_cause,
+            knows_lag=self._is_asking,
         )

@@ -13,7 +13,7 @@ from groupkeeper.coordinator.records import offset_in
 from groupkeeper.watch.records import Place
 
 OFFSETS_MOST: Final = 200_000
-"""Maximum number of offsets of one partition; further ones are not kept until others are deleted."""
+"""Maximum number of offsets of one partition; others are not kept until some are deleted."""
 _HEAD: Final = Struct(">hq")
 """Version and offset, which all versions begin with."""
 

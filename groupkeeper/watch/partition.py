@@ -15,12 +15,13 @@ the order of its offsets: they do not depend on where responses end.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from struct import Struct
 from typing import Any, Final, NamedTuple, Self
 
+from groupkeeper.history.asked import Sight
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Span
 from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.history.rows import LOG, SEEN, KnownOffsets, Told
@@ -28,6 +29,7 @@ from groupkeeper.history.state import restore, saved
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.watch.group import GroupWatch
+from groupkeeper.watch.offsets import CommittedOffsets
 from groupkeeper.watch.records import LogReader
 
 GROUPS_MOST: Final = 20_000
@@ -43,8 +45,9 @@ HISTORY_LOST: Final = "history_lost"
 StateRecord = tuple[bytes, bytes | None]
 """Key and value of the state; None as value removes the key."""
 _PARTITION: Final = b""
-"""Key of the partition's own record; groups have an id with a prefix."""
+"""Key of the partition's own record; groups, and their offsets, have an id with a prefix."""
 _GROUP: Final = b"group:"
+_OFFSETS: Final = b"offsets:"
 _HEAD: Final = Struct(">8xi")
 """Length of a batch, behind its base offset."""
 
@@ -85,12 +88,17 @@ class PartitionWatch:
         """Number of groups whose state was dropped because of a limit since the start."""
         self._groups_most, self._size_most, self._size = groups_most, size_most, 0
         self.reader = LogReader(partition)
+        self.offsets = CommittedOffsets()
+        self.sights: Callable[[str], Sequence[Sight]] = lambda group: ()
+        """Returns what the coordinator of a group was asked."""
         self._coverage = Coverage(OFFSETS_LOG, partition)
         self._lost_until: list[int] = []
         self._has_lost = False
         """Records were lost, and none was read since."""
         self.gaps = 0
         """Number of gaps since the start that compaction left before the records were read."""
+        self.last_ms = -1
+        """Time of the last record that was read; -1 before."""
         self._first_end: int | None = None
         """The end of the log when it was first reached; None before."""
         self._has_dropped = False
@@ -111,7 +119,8 @@ class PartitionWatch:
     @property
     def is_dirty(self) -> bool:
         """Whether a checkpoint would store anything."""
-        return bool(self._dirty) or self._base.get("read") != self.position
+        is_dirty = bool(self._dirty) or self.offsets.is_dirty
+        return is_dirty or self._base.get("read") != self.position
 
     @property
     def known(self) -> KnownOffsets:
@@ -155,6 +164,8 @@ class PartitionWatch:
     def _batch(self, data: bytes, step: FoldStep) -> None:
         unreadable, events = self.reader.unreadable, list[Told]()
         self.position, items = self.reader.feed(data, self.position)
+        if self.reader.newest:
+            self.offsets.put(self.reader.newest.items())
         spans = [each for each in items if isinstance(each, Span)]
         if not spans:
             self._has_lost |= self.reader.unreadable > unreadable
@@ -205,6 +216,7 @@ class PartitionWatch:
             self._lose_until(span.first_offset)
         self._has_lost = False
         self._coverage.read(span)
+        self.last_ms = span.last_ms
 
     def _lose_until(self, offset: int) -> None:
         self._lost_until = [*self._lost_until[1 - LOSSES_MOST :], offset]
@@ -218,7 +230,7 @@ class PartitionWatch:
             return []
         self._size -= 0 if group is None else group.events.size
         group = group or GroupWatch(name)
-        events = group.add(batch, self.known)
+        events = group.add(batch, self.known, self.sights(name))
         step.changed[name] = self._dirty[name] = None
         # Where the first record of a group proves nothing, its deletion has to be remembered.
         if not group.events.is_deleted or self._lost_until or self._has_dropped:
@@ -255,6 +267,7 @@ class PartitionWatch:
             for name in self.groups:
                 step.changed[name] = self._dirty[name] = None
             self.groups, self._size = {}, 0
+            self.offsets.clear()
             self._coverage = Coverage(OFFSETS_LOG, self.partition)
             self._lost_until, self._stored = [], StoredUntil(offset, 0)
             self._has_lost, self._first_end = offset > 0, None
@@ -273,14 +286,15 @@ class PartitionWatch:
         """The records that changed since the last checkpoint, the partition's own last. Events of
         all steps have to be stored before.
         """
-        return self._checkpoint([*self._dirty])
+        return self._checkpoint([*self._dirty], whole=False)
 
     def whole(self) -> list[StateRecord]:
         """Like `checkpoint`, with the records of all groups. Earlier records may still be read."""
-        return self._checkpoint([*(self._dirty | dict.fromkeys(self.groups))])
+        return self._checkpoint([*(self._dirty | dict.fromkeys(self.groups))], whole=True)
 
-    def _checkpoint(self, names: Iterable[str]) -> list[StateRecord]:
-        found: list[StateRecord] = []
+    def _checkpoint(self, names: Iterable[str], *, whole: bool) -> list[StateRecord]:
+        offsets = self.offsets.take_changed(whole=whole)
+        found: list[StateRecord] = [(_key(name, _OFFSETS), value) for name, value in offsets]
         for name in names:
             group = self.groups.get(name)
             if group is not None:
@@ -326,8 +340,10 @@ class PartitionWatch:
             found._first_end = base["first_end"]
             restore(found._coverage, base["coverage"])
         for key, value in records.items():
-            if key.startswith(_GROUP):
-                name = key[len(_GROUP) :].decode("utf-8", "surrogatepass")
+            if key.startswith(_OFFSETS):
+                found.offsets.restore(_name(key, _OFFSETS), value)
+            elif key.startswith(_GROUP):
+                name = _name(key, _GROUP)
                 group = GroupWatch.restore(name, json.loads(value))
                 found.groups[name] = group
                 found._size += group.events.size
@@ -338,8 +354,12 @@ class PartitionWatch:
         return found
 
 
-def _key(group: str) -> bytes:
-    return _GROUP + group.encode("utf-8", "surrogatepass")
+def _key(group: str, prefix: bytes = _GROUP) -> bytes:
+    return prefix + group.encode("utf-8", "surrogatepass")
+
+
+def _name(key: bytes, prefix: bytes) -> str:
+    return key[len(prefix) :].decode("utf-8", "surrogatepass")
 
 
 # Any: JSON.

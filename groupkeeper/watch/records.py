@@ -6,7 +6,8 @@
 Fetch with isolation level 0 (read uncommitted). Values of commits are not decoded: a commit shows
 that its client was alive, and when. So a commit of a transaction counts when it is written, even if
 it is aborted later, and of control batches only the offsets count. The commits of a response for
-one partition are one `CommitRun`, unless a record of their group is between them.
+one partition are one `CommitRun`, unless a record of their group is between them. `newest` has the
+last values.
 
 Files are read by `analytics.pipeline.feed`, with the same result. Source: Kafka 4.1,
 `GroupCoordinatorRecordSerde`; KIP-98.
@@ -64,9 +65,9 @@ _SMALLEST_OLD: Final = 26
 """Size of the smallest message of magic 0, including offset and length."""
 _TYPES: Final = frozenset({*KNOWN_TYPES, GROUP_CONFIGS_TYPE, GROUP_SEAT_TYPE})
 
-_Place = tuple[str, str, int]
+Place = tuple[str, str, int]
 """Group, topic and partition of a commit."""
-_OTHER: Final[_Place] = ("", "", -1)
+_OTHER: Final[Place] = ("", "", -1)
 """Stands for the place of a group that was not asked for."""
 
 
@@ -84,8 +85,10 @@ class LogReader:
         self.unreadable = 0
         """Number of records with an unreadable key, and of unreadable batches."""
         self.first_error = ""
+        self.newest: dict[Place, bytes | None] = {}
+        """Value of the last commit of the last response for each place; None if it was deleted."""
         self._partition, self._group = partition, group
-        self._places: dict[bytes | None, _Place] = {}
+        self._places: dict[bytes | None, Place] = {}
         self._next = -1
         self._whole_from = 0
         self._has_lost = False
@@ -120,6 +123,7 @@ class LogReader:
                 self._batch(data, header, start, piece)
                 base = header.last_offset
             following, position = max(following, base + 1), position + size
+        self.newest = piece.newest
         return following, piece.items()
 
     # -- batches ---------------------------------------------------------------------------------
@@ -200,7 +204,7 @@ class LogReader:
 
     def _read(self, epoch: int, batch: int, records: list[Record], piece: "_Piece") -> None:
         """Add the records of a batch; its base offset is its number."""
-        runs, places = piece.runs, self._places
+        runs, places, newest = piece.runs, self._places, piece.newest
         for record in records:  # nearly all are commits with a key that was seen before
             offset, ms, key, value, _ = record
             run = runs.get(key)
@@ -208,12 +212,17 @@ class LogReader:
                 place = places.get(key)
                 if place is None:
                     place = self._decoded(epoch, batch, record, piece)
-                if place is not _OTHER and value is not None:
+                if place is _OTHER:
+                    continue
+                newest[place] = value
+                if value is not None:
                     piece.begin(key, place, offset, ms)
-            elif value is not None:
-                run.add(offset, ms)
+            else:
+                newest[run.place] = value
+                if value is not None:
+                    run.add(offset, ms)
 
-    def _decoded(self, epoch: int, batch: int, record: Record, piece: "_Piece") -> _Place:
+    def _decoded(self, epoch: int, batch: int, record: Record, piece: "_Piece") -> Place:
         """Return the place of a commit; add any other record to `piece`."""
         key = record.key or b""
         try:
@@ -241,7 +250,7 @@ class LogReader:
             )
         return _OTHER
 
-    def _remembered(self, key: bytes, found: OffsetCommitKey) -> _Place:
+    def _remembered(self, key: bytes, found: OffsetCommitKey) -> Place:
         if len(self._places) >= MOST_KEYS:
             self._places.clear()
         is_wanted = self._group in (None, found.group)
@@ -254,6 +263,7 @@ class _Piece:
     """The items of one response."""
 
     def __init__(self) -> None:
+        self.newest: dict[Place, bytes | None] = {}
         self.runs: dict[bytes | None, _Run] = {}
         """Runs that may go on, by the key of their commits."""
         self._of_group: dict[str, list[bytes | None]] = {}
@@ -267,7 +277,7 @@ class _Piece:
         self._more = 0
         """Last record, and number, of those that are to be added to the last span."""
 
-    def begin(self, key: bytes | None, place: _Place, offset: int, ms: int) -> None:
+    def begin(self, key: bytes | None, place: Place, offset: int, ms: int) -> None:
         """Begin a run with its first commit."""
         self.runs[key] = _Run(place, offset, ms)
         self._of_group.setdefault(place[0], []).append(key)
@@ -323,11 +333,11 @@ class _Run:
 
     __slots__ = (
         *("_commits", "_first_ms", "_first_offset", "_last_ms", "_last_offset", "_latest_ms"),
-        *("_longest_ms", "_place"),
+        *("_longest_ms", "place"),
     )
 
-    def __init__(self, place: _Place, offset: int, ms: int) -> None:
-        self._place, self._commits, self._longest_ms = place, 1, 0
+    def __init__(self, place: Place, offset: int, ms: int) -> None:
+        self.place, self._commits, self._longest_ms = place, 1, 0
         self._first_offset = self._last_offset = offset
         self._first_ms = self._last_ms = self._latest_ms = ms
 
@@ -344,7 +354,7 @@ class _Run:
 
     def ended(self) -> CommitRun:
         """Return the run."""
-        group, topic, partition = self._place
+        group, topic, partition = self.place
         first_ms, last_ms = self._first_ms, self._latest_ms
         about = self._commits, self._longest_ms
         first, last = self._first_offset, self._last_offset

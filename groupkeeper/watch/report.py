@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.seldom import Seldom
+from groupkeeper.watch.asking import AskStats
+from groupkeeper.watch.ends import EndStats
+from groupkeeper.watch.offsets import OFFSETS_MOST
 from groupkeeper.watch.partition import GROUPS_MOST, SIZE_MOST, PartitionWatch
 from groupkeeper.watch.store import WatchStore
 from groupkeeper.watch.tail import TailStats
@@ -17,7 +20,7 @@ class Report:
 
     def __init__(self, folds: Sequence[PartitionWatch]) -> None:
         self._folds = folds
-        self._told = [(0, 0, 0, 0)] * len(folds)
+        self._told = [(0, 0, 0, 0, 0)] * len(folds)
         self._seldom = Seldom()
 
     def look(self, partition: int) -> None:
@@ -25,7 +28,7 @@ class Report:
         fold = self._folds[partition]
         unknown = fold.reader.unknown.total()
         before = self._told[partition]
-        now = fold.dropped, fold.reader.unreadable, unknown, fold.gaps
+        now = fold.dropped, fold.reader.unreadable, unknown, fold.gaps, fold.offsets.dropped
         if now == before:
             return
         self._told[partition] = now
@@ -42,10 +45,18 @@ class Report:
         if now[3] > before[3] and (times := self._seldom.due("gaps")):
             why = "compaction removed records before they were read"
             _log.warning("history is lost", why=why, **where, times=times)
+        if now[4] > before[4] and (times := self._seldom.due("offsets")):
+            limit = {"limit": "committed offsets", "most": OFFSETS_MOST}
+            _log.warning("limit reached", **limit, **where, times=times)
 
 
 def numbers(
-    folds: Sequence[PartitionWatch], groups: WatchedGroups, tail: TailStats, store: WatchStore
+    folds: Sequence[PartitionWatch],
+    groups: WatchedGroups,
+    store: WatchStore,
+    tail: TailStats,
+    asks: AskStats,
+    ends: EndStats,
 ) -> Mapping[str, float]:
     """Return the numbers of `exposition.OBSERVER` and `OBSERVER_COUNTERS` by name."""
     return {
@@ -58,4 +69,11 @@ def numbers(
         "observer_records_unreadable": sum(each.reader.unreadable for each in folds),
         "observer_groups_dropped": sum(each.dropped for each in folds),
         "observer_events_dropped": store.events_dropped,
+        "observer_asks": asks.requests,
+        "observer_ask_failures": asks.failures,
+        "observer_asks_dropped": asks.dropped,
+        "observer_lag_asks": ends.requests,
+        "observer_lag_ask_failures": ends.failures,
+        "observer_partitions_without_end": ends.beyond,
+        "observer_offsets_dropped": sum(each.offsets.dropped for each in folds),
     }

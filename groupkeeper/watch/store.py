@@ -37,8 +37,8 @@ FLUSH_BYTES: Final = 1024 * 1024
 are written alone."""
 STATE_SEGMENT_BYTES: Final = 1024 * 1024
 """Size at which a segment of the state rolls: only whole segments are deleted."""
-TAIL: Final = 256
-"""How many of the last events are read first to find those of the last record."""
+TAIL: Final = 16
+"""How many of the last events are read to find the last one."""
 STATE_LEAST: Final = 4 * 1024 * 1024
 """A state log below this size is not written anew."""
 STATE_GROWTH: Final = 3
@@ -245,26 +245,20 @@ def stored_event(told: Told, seq: int) -> Event:
 
 
 def _last_event(log: Log) -> tuple[int, int]:
-    """Return the offset of the record that the last event is of, and how many events of it are
-    stored. Raises Corrupt.
+    """Return until which offset events are stored, as arguments of `PartitionWatch.leave_out`: all
+    events of a record are stored in one flush. Raises Corrupt.
     """
-    end, length = log.next_offset, TAIL
-    while True:
-        start = max(log.start_offset, end - length)
-        events = [
-            decode(record.key, record.value or b"")
-            for chunk in log.batches(start)
-            for header in iter_batches(chunk)
-            for record in decode_records(chunk, header)
-        ]
-        if not events:
-            return 0, 0
-        offset = events[-1].mono_ms
-        if start == log.start_offset or events[0].mono_ms != offset:
-            break
-        length *= 2
-    same = [each for each in events if each.mono_ms == offset and each.group is not None]
-    return offset, 0 if events[-1].group is None else len(same)
+    start = max(log.start_offset, log.next_offset - TAIL)
+    events = [
+        decode(record.key, record.value or b"")
+        for chunk in log.batches(start)
+        for header in iter_batches(chunk)
+        for record in decode_records(chunk, header)
+    ]
+    if not events:
+        return 0, 0
+    # The record where reading goes on after a loss was not read yet.
+    return events[-1].mono_ms + (events[-1].group is not None), 0
 
 
 def _newest(log: Log) -> dict[bytes, bytes]:

@@ -8,7 +8,7 @@ Source: Kafka's `AbstractFetch` and `FetchCollector` (retriable errors).
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -125,6 +125,11 @@ class Tail:
         """Whether a line about the present outage was written."""
         self._has_read = False
         """Whether any partition was read."""
+
+    @property
+    def leaders(self) -> Mapping[int, int]:
+        """Node id of the leader by partition, as last looked up; never changed in place."""
+        return self._seen.leaders
 
     async def run(self) -> None:
         """Read until cancelled. Raises TopicChanged, NoRight if the right to read is missing from

@@ -1,7 +1,7 @@
 """The groups of an observed cluster as pages and metrics read them: in place of a coordinator's.
 
-A group is what its last record says: Stable with its members and their assignments, or Empty. What
-members do between two records is unknown.
+A group is what its last record says: Stable with its members and their assignments, or Empty. A
+rebalance since then is shown if the group's coordinator was asked (`phases`).
 """
 
 from collections import Counter
@@ -24,6 +24,8 @@ from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.records.consumer_offsets import decode_group_value
 from groupkeeper.turns import Slices
 from groupkeeper.watch.group import GroupWatch, LastCause
+from groupkeeper.watch.offsets import TopicOffsets
+from groupkeeper.watch.phases import SeenPhases
 
 WRITTEN: Final = ("events_written",)
 """Key of the count of stored events."""
@@ -56,16 +58,20 @@ class WatchedPartition:
 
     def __init__(self, index: int, clock: Clock) -> None:
         self.index = index
+        self.offsets: Mapping[str, TopicOffsets] = {}
+        """The committed offsets by group; another thread changes them."""
         self.is_ready = False
         """Whether the log was read to its end once."""
         self.left = -1
         """Number of offsets that are left to read; -1 if unknown."""
         self.configs: Mapping[str, Mapping[str, str]] = {}
+        self.phases = SeenPhases()
         self._clock = clock
         self._groups: dict[str, WatchedGroup] = {}
 
     def set(self, group_id: str, view: WatchedGroup | None) -> None:
         """Replace the view of a group; None removes it."""
+        self.phases.renewed(group_id, self._clock.wall())
         if view is None:
             self._groups.pop(group_id, None)
             return
@@ -101,7 +107,10 @@ class WatchedPartition:
 
     def peek(self, group_id: str) -> Group | None:
         view = self._groups.get(group_id)
-        return None if view is None else view.group
+        if view is None:
+            return None
+        view.group.offsets = self.offsets.get(group_id) or {}
+        return view.group
 
     def look(self, group_id: str) -> Slices[View] | None:
         group = self.peek(group_id)
@@ -113,6 +122,7 @@ class WatchedPartition:
         view["members"] = [
             {**each, "heard": False, "heard_ms_ago": None} for each in view["members"]
         ]
+        self.phases.show(view, self._clock.wall())
         return view
 
     def silence(self, group: Group) -> Slices[int | None]:
@@ -136,6 +146,10 @@ class WatchedGroups:
     def inferred_cause(self, group_id: str) -> dict[str, Any] | None:
         """See `WatchedPartition.inferred_cause`."""
         return self.of(group_id).inferred_cause(group_id)
+
+    def offsets(self) -> Iterable[Mapping[str, TopicOffsets]]:
+        """Return the committed offsets by group, of each partition."""
+        return [each.offsets for each in self.partitions]
 
     def snapshots(self) -> Iterable[PartitionSnapshot]:
         """Return the state of every partition, without groups."""

@@ -155,8 +155,8 @@ ROUTES: Final = (
     ),
 )
 """All routes, in the order of the OpenAPI document."""
-_NOT_OBSERVED: Final = frozenset({"groups/{group}/lag"})
-"""Paths of routes that an observer lacks: it does not read committed offsets."""
+_OF_LAG: Final = frozenset({"groups/{group}/lag"})
+"""Paths of routes that an observer lacks if it does not ask where logs end."""
 
 
 class HttpApi:
@@ -164,7 +164,7 @@ class HttpApi:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        is_left_out = _NOT_OBSERVED if parts.is_observer else frozenset[str]()
+        is_left_out = frozenset[str]() if parts.knows_lag else _OF_LAG
         self._routes = [each for each in ROUTES if each.path not in is_left_out]
 
     def close(self) -> None:

@@ -42,6 +42,8 @@ class Parts:
     history: LagHistory
     inferred_cause: Callable[[str], Object | None] | None = None
     """Of an observer, which infers causes and changes nothing: returns `last_cause` of a group."""
+    knows_lag: bool = True
+    """False for an observer that does not ask where logs end."""
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READERS))
     """Limits requests that read stored events."""
     followers: set[object] = field(default_factory=set)

@@ -8,7 +8,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 from groupkeeper.apis.leave_group import PART_MEMBERS
 from groupkeeper.history.rounds import JSON_FIELDS, Outage, Round
 from groupkeeper.protocol.group_event_types import TYPES
-from groupkeeper.protocol.group_events import ENVELOPE, INFERRED
+from groupkeeper.protocol.group_events import ENVELOPE, INFERRED, SEEN_START
 from groupkeeper.web.group_list import STATES
 
 MEMBERS_MOST: Final = PART_MEMBERS
@@ -119,7 +119,8 @@ def _live() -> Schema:
         cause=OBJECT,
     )
     pending = record(member=TEXT, expires_in_ms=or_null(NUMBER))
-    return record(
+    seen = record(first_ms=NUMBER, last_ms=NUMBER, came=array(TEXT), gone=array(TEXT))
+    whole = record(
         group=TEXT,
         state=_STATE,
         state_ms=or_null(told(NUMBER, "Time in this state; null if unknown.")),
@@ -138,6 +139,9 @@ def _live() -> Schema:
         phase_timer=told(_TIMER, "The timer that ends the phase."),
         next_timer=told(_TIMER, "The next timer to fire."),
     )
+    about = "Of an observer: when the rebalance in progress was seen, and who came or is gone."
+    whole["properties"]["seen"] = told(seen, about)
+    return whole
 
 
 def _event() -> Schema:
@@ -158,7 +162,8 @@ def _round() -> Schema:
         text=told(TEXT, "The paragraph printed by `groupkeeper why`."),
         advice=told(or_null(TEXT), "Advice; null while the round is in progress."),
     )
-    schema["properties"] |= _inferred()
+    seen = {name: told(or_null(NUMBER), about) for name, (_, about) in SEEN_START.items()}
+    schema["properties"] |= _inferred() | seen
     return schema
 
 

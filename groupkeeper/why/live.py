@@ -53,8 +53,21 @@ def _state(view: Part, members: Sequence[Part]) -> str:
         f"{count(len(members), 'member')}."
     )
     text += _seats(view, members)
+    text += _seen(view)
     cause = rebalance.get("cause") or {}
     return f"{text} {cause_text(cause, Round('', 0, 0, 0))}" if cause.get("code") else text
+
+
+def _seen(view: Part) -> str:
+    """Tell what an observer was told of a rebalance under way."""
+    seen = view.get("seen")
+    if not isinstance(seen, dict):
+        return ""
+    text = " It is at least that old: the coordinator was asked."
+    for name, what in (("came", "New"), ("gone", "Gone")):
+        some = [short_id(str(each)) for each in seen.get(name) or ()]
+        text += f" {what}: {some_of(some)}." if some else ""
+    return text
 
 
 def _seats(view: Part, members: Sequence[Part]) -> str:

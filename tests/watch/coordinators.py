@@ -54,7 +54,7 @@ class Coordinators:
         if recorded:
             group = Group(name, 0, GroupState.STABLE if members else GroupState.EMPTY)
             for each in members:
-                group.add(Member(each, None, each, "/host", 6_000, 6_000))
+                group.add(Member(each, None, each, "/host", 6_000, 6_000, []))
             self.views.of(name).set(name, WatchedGroup(group, None))
 
     def of_node(self, node: int) -> list[str]:

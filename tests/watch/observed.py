@@ -28,7 +28,13 @@ from tests.support.slices import whole
 from tests.support.virtual_loop import VirtualExecutor
 from tests.support.web import Web
 
-VERSIONS: Final = {"FetchRequest": 12, "ListOffsetsRequest": 7, "MetadataRequest": 12}
+VERSIONS: Final = {
+    "DescribeGroupsRequest": 5,
+    "FetchRequest": 12,
+    "ListGroupsRequest": 4,
+    "ListOffsetsRequest": 7,
+    "MetadataRequest": 12,
+}
 
 
 class ServedCluster:
@@ -40,12 +46,20 @@ class ServedCluster:
     def __init__(self, served: Served) -> None:
         self._served = served
         self.is_down = False
-        self.asked: set[str] = set()
+        self.calls: list[tuple[float, str]] = []
+        """Time and API of all requests."""
+
+    @property
+    def asked(self) -> set[str]:
         """APIs that were used."""
+        return {api for _, api in self.calls}
+
+    def apart(self) -> "ServedCluster":
+        return self
 
     async def call(self, request: Message, *, node: int | None = None) -> Any:
         api = type(request).__name__
-        self.asked.add(api)
+        self.calls.append((asyncio.get_running_loop().time(), api))
         if self.is_down:
             await asyncio.sleep(0.001)
             raise CallFailed(api, node, ErrorCode.BROKER_NOT_AVAILABLE)
@@ -62,8 +76,9 @@ class ServedCluster:
 class Observed:
     """The observer of a server. `start` begins another process on the same disk."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, *, ask: bool = True) -> None:
         self.served = served
+        self.ask = ask
         self.cluster = ServedCluster(served)
         self.disk = FakeDisk()
         self.start()
@@ -84,7 +99,7 @@ class Observed:
             executor=lambda: VirtualExecutor(loop),
             topics=topics,
         )
-        options = ObserveOptions("cluster:9092", Path("data"))
+        options = ObserveOptions("cluster:9092", Path("data"), ask=self.ask)
         self.server = Observer(client, seen, "cluster", options, world)
         await self.server.start()
         self._running = asyncio.create_task(self.server.run())

@@ -69,6 +69,15 @@ def test_causes_are_those_that_the_server_stored(observed: Observed) -> None:
 def test_nothing_but_reads_is_asked_of_the_cluster(observed: Observed) -> None:
     play(observed.served)
     observed.caught_up()
+    reads = {"FetchRequest", "ListOffsetsRequest", "MetadataRequest"}
+    assert observed.cluster.asked == reads | {"ListGroupsRequest", "DescribeGroupsRequest"}
+
+
+def test_without_asking_only_the_log_is_read(served: Served) -> None:
+    observed = Observed(served, ask=False)
+    play(served)
+    observed.caught_up()
+    served.advance(5)
     assert observed.cluster.asked == {"FetchRequest", "ListOffsetsRequest", "MetadataRequest"}
 
 
@@ -144,13 +153,6 @@ def test_changes_are_refused(observed: Observed) -> None:
         status, answer = observed.web.post("groups", "billing", *path, **body)
         assert status == 403
         assert "this is an observer, which is read-only" in answer["error"]
-
-
-def test_the_lag_is_not_offered(observed: Observed) -> None:
-    play(observed.served)
-    observed.caught_up()
-    status, body = observed.web.get("groups", "billing", "lag")
-    assert status == 404, body
 
 
 def test_an_unknown_group_is_not_found(observed: Observed) -> None:

@@ -140,7 +140,7 @@ def test_commits_change_the_state_of_their_group_only() -> None:
     assert not fold.is_dirty
     fold.feed(batch([commit("g", "orders", 0, 5)], base=2))
     assert fold.is_dirty
-    assert [key for key, _ in fold.checkpoint()] == [b"group:g", b""]
+    assert [key for key, _ in fold.checkpoint()] == [b"offsets:g", b"group:g", b""]
 
 
 def test_what_is_no_batch_is_refused() -> None:

@@ -36,6 +36,7 @@ export class Barrier {
     const passed = performance.now() - this.#tookAt;
     this.place.classList.toggle("busy", live.rebalance !== null);
     if (live.rebalance === null) show(this.place, quiet(live, this.#group.lag, passed));
+    else if (live.seen) show(this.place, seenPhase(live, passed));
     else show(this.place, busy(live, this.#group.last_cause, passed));
   }
 }
@@ -50,6 +51,18 @@ function leftText(lag) {
   if (!lag?.records) return "";
   const since = lag.seconds === null ? "" : `, the oldest written ${span(lag.seconds * 1_000)} ago`;
   return `: ${count(lag.records, "record")} ${lag.records === 1 ? "is" : "are"} left to read${since}`;
+}
+
+/** Tell about a rebalance of an observed group: an observer does not know who has rejoined. */
+export function seenPhase(live, passed) {
+  const isJoin = live.rebalance.phase === "join";
+  const { came, gone } = live.seen;
+  return [
+    h("p", {}, h("strong", {}, isJoin ? "Join phase" : "Sync phase"),
+      `: first seen ${span(live.rebalance.since_ms + passed)} ago, by asking the coordinator. Who has rejoined is not known.`),
+    came.length > 0 && h("p", {}, `New: ${came.map(shortId).join(", ")}.`),
+    gone.length > 0 && h("p", {}, `Gone: ${gone.map((id) => nameIn(live, id)).join(", ")}.`),
+  ];
 }
 
 function busy(live, cause, passed) {

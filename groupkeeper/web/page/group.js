@@ -93,8 +93,13 @@ export class GroupView {
   }
 
   async #loadLag() {
-    if (link.observes !== null) return; // an observer does not read offsets
-    this.#lag = await get(["groups", this.#name, "lag"]);
+    try {
+      this.#lag = await get(["groups", this.#name, "lag"]);
+    } catch (problem) {
+      // An observer may not ask where logs end.
+      if (link.observes === null || problem.status !== 404) throw problem;
+      this.#lag = null;
+    }
     this.#showTables();
   }
 
@@ -132,7 +137,7 @@ function headOf(group) {
     "In state for": ago(group.in_state_since_ms),
     Members: count(group.members),
     Generation: count(group.generation),
-    Lag: link.observes !== null ? "not observed" : behind ? `${records}, ${behind}` : records,
+    Lag: behind ? `${records}, ${behind}` : records,
     "Protocol type": group.protocol_type || "none",
     Protocol: group.protocol ?? "none",
     Leader: group.leader === null ? "none" : shortId(group.leader),

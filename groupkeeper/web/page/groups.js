@@ -27,7 +27,8 @@ export function stateOf(state) {
 /** Format lag in records and time; null without committed offsets. */
 export function lagTexts(lag, observes = link.observes) {
   if (lag === null) return [observes === null ? "no offsets" : "not observed", ""];
-  const behind = lag.seconds === null ? "unknown" : lag.records ? span(lag.seconds * 1_000) : "";
+  const unknown = observes === null ? "unknown" : ""; // an observer does not read records
+  const behind = lag.seconds === null ? unknown : lag.records ? span(lag.seconds * 1_000) : "";
   return [count(lag.records), behind];
 }
 
