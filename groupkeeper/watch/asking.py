@@ -40,9 +40,9 @@ QUEUE_MOST: Final = 10_000
 first is dropped."""
 GROUPS_AT_ONCE: Final = 20
 """Maximum number of groups in a request."""
-MEMBERS_AT_ONCE: Final = 400
-"""Maximum number of members of these groups together, by their last records. A response with more
-takes more than a few milliseconds to decode, so a larger group is not described."""
+MEMBERS_AT_ONCE: Final = 2_000
+"""Maximum number of members of these groups together, by their last records. Their response takes
+2 ms to decode. A larger group is not described."""
 GROUPS_IN_A_SLICE: Final = 100
 """Groups of a listing that are looked at in one iteration of the event loop."""
 DENIED_MS: Final = 600_000
