@@ -1,5 +1,6 @@
 """When the join phase of a round began and who was gone by then, as answers of the group's
-coordinator show (ListGroups, DescribeGroups): the evidence of an observer beside that of records.
+coordinator show (ListGroups, DescribeGroups); and which partitions were idle, as their leaders say
+(ListOffsets): the evidence of an observer beside that of records.
 
 An answer shows a moment between the request and the answer. So what is seen bounds a time from one
 side: a phase that is seen began no later than the answer came, and a member that is missing left no
@@ -25,6 +26,15 @@ class Sight(NamedTuple):
     members: Collection[str] | None = None
 
 
+class Asked(NamedTuple):
+    """What an observer asked about a group."""
+
+    sights: Sequence[Sight] = ()
+    idle: Mapping[tuple[str, int], int] = {}
+    """(topic, partition) -> time until which its owner had nothing to commit, in Unix ms."""
+
+
+NOT_ASKED: Final = Asked()
 _NOBODY: Final[Mapping[str, int]] = {}
 
 

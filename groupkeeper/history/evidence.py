@@ -63,14 +63,21 @@ class Commits:
         self.last_ms = max(self.last_ms or 0, run.last_ms)
 
 
-def evidence_of(held: Mapping[OwnedPartition, Commits]) -> dict[str, Evidence]:
-    """Return the evidence for each member that owns partitions."""
+def evidence_of(
+    held: Mapping[OwnedPartition, Commits], idle: Mapping[OwnedPartition, int]
+) -> dict[str, Evidence]:
+    """Return the evidence for each member that owns partitions. `idle`: time until which a
+    partition had nothing to commit; if that is later than its next commit would have been, the lack
+    of commits shows nothing.
+    """
     found: dict[str, Evidence] = {}
-    for each in held.values():
+    for place, each in held.items():
         last, longest = found.get(each.member, (None, None))
         if each.last_ms is not None and (last is None or each.last_ms > last):
             last = each.last_ms
-        if each.commits >= REGULAR and (longest is None or each.longest_ms < longest):
+        due_ms = (each.last_ms or 0) + each.longest_ms + SLACK_MS
+        is_regular = each.commits >= REGULAR and idle.get(place, 0) < due_ms
+        if is_regular and (longest is None or each.longest_ms < longest):
             longest = each.longest_ms
         found[each.member] = Evidence(last, longest)
     return found

@@ -6,11 +6,11 @@ left follow from their commits (`history.inference`); the start of the join phas
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
-from groupkeeper.history.asked import UNSEEN, SeenStart, Sight, seen_start
+from groupkeeper.history.asked import NOT_ASKED, UNSEEN, Asked, SeenStart, seen_start
 from groupkeeper.history.causes import CONFIDENCE, UNKNOWN
 from groupkeeper.history.evidence import RELOADED, CauseEvidence, Commits, evidence_of
 from groupkeeper.history.inference import Changes, InferredCause, compare, explain
@@ -105,11 +105,9 @@ class Story:
         now: Generation,
         kind: str,
         known: KnownOffsets,
-        sights: Iterable[Sight] = (),
+        asked: Asked = NOT_ASKED,
     ) -> list[StoryItem]:
-        """Remember a record like `take`, and return the events it shows. `sights`: what the
-        coordinator was asked meanwhile.
-        """
+        """Remember a record like `take`, and return the events it shows. `asked`: meanwhile."""
         telling = Telling(record, now)
         changes = compare(self._members, now.members)
         is_cut = self._is_cut_off(record, now, kind, known)
@@ -121,7 +119,7 @@ class Story:
             is_round = kind in (REBALANCE, RESET) and bool(now.members) and not is_odd
             self._start_over(telling, is_round)
         else:
-            self._go_on(telling, changes, is_round, sights)
+            self._go_on(telling, changes, is_round, asked)
         self.take(record, now)
         if kind == CONVERTED:
             self.since = CONVERTED
@@ -145,9 +143,7 @@ class Story:
             telling.member("member_rejoined", each, at_ms)
         telling.completed(at_ms, None, CONFIDENCE[UNKNOWN])
 
-    def _go_on(
-        self, telling: "Telling", changes: Changes, is_round: bool, sights: Iterable[Sight]
-    ) -> None:
+    def _go_on(self, telling: "Telling", changes: Changes, is_round: bool, asked: Asked) -> None:
         """Compare a record with the one before, or with a group that did not exist."""
         record, now, before = telling.record, telling.now, self.before
         end_ms = record.time_ms
@@ -160,7 +156,7 @@ class Story:
             aborted = min(max(0, now.generation - 1), MOST_ABORTED)
         setting = CauseEvidence(
             end_ms,
-            evidence_of(self.held),
+            evidence_of(self.held, asked.idle),
             reloaded=self.epoch != record.leader_epoch,
             withheld=self.is_withheld,
             converted=self.since == CONVERTED,
@@ -170,7 +166,8 @@ class Story:
         )
         if not setting.reloaded:
             since_ms, members = self.time_ms, self._members
-            setting = setting._replace(seen=seen_start(sights, members, since_ms, end_ms))
+            seen = seen_start(asked.sights, members, since_ms, end_ms)
+            setting = setting._replace(seen=seen)
         cause = InferredCause(UNKNOWN)
         if is_round:
             cause = explain(before, now, changes, setting)

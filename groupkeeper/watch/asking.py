@@ -17,12 +17,14 @@ from typing import Final
 from groupkeeper.backoff import Backoff
 from groupkeeper.client import CallFailed, Client
 from groupkeeper.clock import Clock
-from groupkeeper.history.asked import Sight
+from groupkeeper.history.asked import Asked
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.seldom import Seldom
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
+from groupkeeper.topics.log_positions import LogName
+from groupkeeper.watch.offsets import TopicOffsets
 from groupkeeper.watch.rate import Rate
 from groupkeeper.watch.sights import REBALANCING, Description, Listing, Sights
 from groupkeeper.watch.views import WatchedGroups
@@ -67,7 +69,9 @@ class AskStats:
 
 
 class Asker:
-    """Asks all coordinators. `leaders` returns the present leaders of the topic's partitions."""
+    """Asks all coordinators. `leaders` returns the present leaders of the topic's partitions,
+    `idle` see `LogEnds.idle`.
+    """
 
     def __init__(
         self,
@@ -75,11 +79,12 @@ class Asker:
         groups: WatchedGroups,
         leaders: Callable[[], Mapping[int, int]],
         clock: Clock,
+        idle: Callable[[TopicOffsets], Mapping[LogName, int]] = lambda offsets: {},
     ) -> None:
         self.stats = AskStats()
         self.sights = Sights()
         self._client, self._groups, self._leaders = client, groups, leaders
-        self._clock = clock
+        self._clock, self._idle = clock, idle
         self._rate = Rate(ASKS_PER_S)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._queues: dict[int, dict[str, None]] = {}
@@ -128,10 +133,15 @@ class Asker:
             del queue[next(iter(queue))]
             self.stats.dropped += 1
 
-    def seen(self, group_id: str) -> tuple[Sight, ...]:
+    def asked(self, group_id: str) -> Asked:
         """Return what is known of a group. May be called by another thread."""
-        index = self._groups.of(group_id).index
-        return self.sights.of(group_id, index, self._leaders().get(index))
+        partition = self._groups.of(group_id)
+        sights = self.sights.of(group_id, partition.index, self._leaders().get(partition.index))
+        ahead_ms = self.sights.ahead_ms(partition.index)
+        offsets = partition.offsets.get(group_id)
+        if offsets is None or ahead_ms is None:
+            return Asked(sights)
+        return Asked(sights, {each: ms - ahead_ms for each, ms in self._idle(offsets).items()})
 
     def _node_of(self, group_id: str) -> int | None:
         return self._leaders().get(self._groups.of(group_id).index)

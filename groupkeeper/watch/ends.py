@@ -24,13 +24,14 @@ from groupkeeper.client.partitions import (
     leaders_in,
 )
 from groupkeeper.clock import Clock
+from groupkeeper.coordinator.records import offset_in
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.seldom import Seldom
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.topics.log_positions import Extent, LogName, Position
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
-from groupkeeper.watch.offsets import TopicOffsets
+from groupkeeper.watch.offsets import TopicOffsets, commits_again
 from groupkeeper.watch.rate import Rate
 
 ASKS_PER_S: Final = 4.0
@@ -87,6 +88,8 @@ class LogEnds:
         self._clock, self._turns = clock, turns
         self._rate = Rate(ASKS_PER_S)
         self._known: dict[LogName, Extent] = {}
+        self._asked_ms: dict[LogName, int] = {}
+        """When the ends were asked for the last time."""
         self._seldom = Seldom(clock.seconds)
 
     # -- for `GroupLags` -------------------------------------------------------------------------
@@ -104,6 +107,20 @@ class LogEnds:
     async def times(self, wanted: Iterable[Position]) -> dict[Position, int]:
         """Return no times: to know when a record was written it would have to be read."""
         return {}
+
+    def idle(self, topics: TopicOffsets) -> dict[LogName, int]:
+        """Return until when there was nothing to commit for partitions with these offsets, in Unix
+        ms of the observer's clock. Leaves out those whose client commits the same offset again.
+        May be called by another thread.
+        """
+        return {
+            (topic, number): self._asked_ms.get((topic, number), 0)
+            for topic, partitions in [*topics.items()]
+            for number, head in [*partitions.items()]
+            if (extent := self._known.get((topic, number))) is not None
+            and offset_in(head) == extent.end_offset
+            and not commits_again(head)
+        }
 
     # -- rounds ----------------------------------------------------------------------------------
 
@@ -142,13 +159,16 @@ class LogEnds:
     def _forget(self, places: Sequence[LogName]) -> Slices[None]:
         """Drop what is known of partitions without committed offsets."""
         known, counts, pace = dict[LogName, Extent](), dict[str, int](), Pace()
+        asked_ms: dict[LogName, int] = {}
         for place in places:
             if place in self._known:
                 known[place] = self._known[place]
+                asked_ms[place] = self._asked_ms[place]
                 counts[place[0]] = place[1] + 1
             if pace.spent():
                 yield
         self._known, self.catalog.counts = known, counts
+        self._asked_ms = asked_ms
 
     async def _ask(self, places: Sequence[LogName], *, with_starts: bool) -> None:
         """Ask for the ends of some logs. Raises CallFailed."""
@@ -161,11 +181,13 @@ class LogEnds:
             self._deny(denied)
         leaders = leaders_in(topics)
         nodes = {leaders[each] for each in places if each in leaders}
+        at_ms = self._clock.wall()
         found = await self._offsets_at(leaders, places, LATEST, len(nodes))
         starts = {}
         if with_starts:
             starts = await self._offsets_at(leaders, places, EARLIEST, len(nodes))
         for place, end in found.items():
+            self._asked_ms[place] = at_ms
             before = self._known.get(place)
             start = starts.get(place, 0 if before is None else before.start_offset)
             self._known[place] = Extent(min(start, end), end, 0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from groupkeeper.history.asked import Sight
+from groupkeeper.history.asked import NOT_ASKED, Asked
 from groupkeeper.history.records import GROUP_KEY_TYPE, CommitRun, GroupRecord
 from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.history.rows import KnownOffsets, Told
@@ -69,12 +69,12 @@ class GroupWatch:
         self.events.take((run,), known)
 
     def add(
-        self, batch: Sequence[GroupRecord], known: KnownOffsets, sights: Sequence[Sight] = ()
+        self, batch: Sequence[GroupRecord], known: KnownOffsets, asked: Asked = NOT_ASKED
     ) -> list[Told]:
-        """Add the group's records of one batch. Returns the events that they show. `sights`: what
-        its coordinator was asked since the last record.
+        """Add the group's records of one batch. Returns the events that they show. `asked`: since
+        the last record.
         """
-        self.events.sights = sights
+        self.events.asked = asked
         for record in batch:
             if record.key_type == GROUP_KEY_TYPE:
                 at = record.offset, record.time_ms

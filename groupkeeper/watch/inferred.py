@@ -8,10 +8,10 @@ A classic group has rounds (`history.story`). Of consumer, share and streams gro
 who joined, who is gone and which partitions moved, but no cause.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Self
 
-from groupkeeper.history.asked import Sight
+from groupkeeper.history.asked import NOT_ASKED
 from groupkeeper.history.causes import UNKNOWN
 from groupkeeper.history.fields import Part
 from groupkeeper.history.fold import GroupFold
@@ -58,8 +58,8 @@ class GroupEvents:
         """Whether a record was read that says whether the group exists."""
         self.unreadable = 0
         """Number of records of the group with an unreadable value."""
-        self.sights: Sequence[Sight] = ()
-        """What the group's coordinator was asked since the last record."""
+        self.asked = NOT_ASKED
+        """What was asked about the group since the last record."""
 
     @property
     def is_deleted(self) -> bool:
@@ -158,7 +158,7 @@ class GroupEvents:
             return [_deleted(record)] if kind == DELETED else []
         if story is None:
             story = self._story = Story()
-        told = _events(story.add(record, now, kind, known, self.sights))
+        told = _events(story.add(record, now, kind, known, self.asked))
         if told and told[0].event.type == "group_created" and not now.generation:
             del told[1:]  # it is empty, but was not emptied
         return told

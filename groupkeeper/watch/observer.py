@@ -176,9 +176,11 @@ class Observer:
         self._serve_metrics()
         self.topics.start_retention(self.clock)
         self.tail = Tail(self._client, GROUP_TOPIC, self._seen, self)
-        self.asker = Asker(self._client.apart(), self.groups, lambda: self.tail.leaders, self.clock)
+        leaders = lambda: self.tail.leaders  # noqa: E731
+        asking = self._client.apart()
+        self.asker = Asker(asking, self.groups, leaders, self.clock, self.ends.idle)
         for fold in self.folds:
-            fold.sights = self.asker.seen
+            fold.asked = self.asker.asked
         stats = self.tail.stats, self.asker.stats, self.ends.stats
         self.metrics.observer = partial(numbers, self.folds, self.groups, self.watch_store, *stats)
         self.tls.watch()

@@ -1,7 +1,9 @@
 """Keeps the committed offsets of the groups of one partition of `__consumer_offsets`.
 
 Values are the beginnings of an OffsetCommitValue, as in the log, up to the offset: metadata of
-clients may be long. A commit of a transaction counts when it is written.
+clients may be long. A mark behind it says that the same offset was committed again at some time:
+such a client commits while it has nothing to read. A commit of a transaction counts when it is
+written.
 """
 
 import json
@@ -16,6 +18,9 @@ OFFSETS_MOST: Final = 200_000
 """Maximum number of offsets of one partition; others are not kept until some are deleted."""
 _HEAD: Final = Struct(">hq")
 """Version and offset, which all versions begin with."""
+
+AGAIN: Final = b"\1"
+"""The mark."""
 
 TopicOffsets = dict[str, dict[int, bytes]]
 """Topic -> partition -> beginning of the value."""
@@ -48,7 +53,9 @@ class CommittedOffsets:
                 return
             self.count += 1
             partitions = self.groups.setdefault(group, {}).setdefault(topic, partitions)
-        partitions[partition] = head
+        before = partitions.get(partition, b"")
+        is_again = len(before) > _HEAD.size or before[2:] == head[2:]
+        partitions[partition] = head + AGAIN if is_again else head
         self._dirty[group] = None
 
     def _delete(self, group: str, topic: str, partition: int) -> None:
@@ -88,17 +95,25 @@ class CommittedOffsets:
         """Restore the offsets of a group. Raises ValueError for other data."""
         topics: Mapping[str, list[list[int]]] = json.loads(state)
         self.groups[group] = {
-            topic: {partition: _HEAD.pack(0, offset) for partition, offset in some}
+            topic: {each[0]: _HEAD.pack(0, each[1]) + AGAIN * (len(each) - 2) for each in some}
             for topic, some in topics.items()
         }
         self.count += sum(map(len, self.groups[group].values()))
+
+
+def commits_again(head: bytes) -> bool:
+    """Return whether a value has the mark."""
+    return len(head) > _HEAD.size
 
 
 def _encoded(topics: TopicOffsets | None) -> bytes | None:
     if topics is None:
         return None
     rows = {
-        topic: [[partition, offset_in(head)] for partition, head in some.items()]
+        topic: [
+            [number, offset_in(head), *([1] if commits_again(head) else [])]
+            for number, head in some.items()
+        ]
         for topic, some in topics.items()
     }
     return json.dumps(rows, separators=(",", ":")).encode()

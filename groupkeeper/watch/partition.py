@@ -15,13 +15,13 @@ the order of its offsets: they do not depend on where responses end.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from struct import Struct
 from typing import Any, Final, NamedTuple, Self
 
-from groupkeeper.history.asked import Sight
+from groupkeeper.history.asked import NOT_ASKED, Asked
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Span
 from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.history.rows import LOG, SEEN, KnownOffsets, Told
@@ -89,8 +89,8 @@ class PartitionWatch:
         self._groups_most, self._size_most, self._size = groups_most, size_most, 0
         self.reader = LogReader(partition)
         self.offsets = CommittedOffsets()
-        self.sights: Callable[[str], Sequence[Sight]] = lambda group: ()
-        """Returns what the coordinator of a group was asked."""
+        self.asked: Callable[[str], Asked] = lambda group: NOT_ASKED
+        """Returns what was asked about a group."""
         self._coverage = Coverage(OFFSETS_LOG, partition)
         self._lost_until: list[int] = []
         self._has_lost = False
@@ -230,7 +230,7 @@ class PartitionWatch:
             return []
         self._size -= 0 if group is None else group.events.size
         group = group or GroupWatch(name)
-        events = group.add(batch, self.known, self.sights(name))
+        events = group.add(batch, self.known, self.asked(name))
         step.changed[name] = self._dirty[name] = None
         # Where the first record of a group proves nothing, its deletion has to be remembered.
         if not group.events.is_deleted or self._lost_until or self._has_dropped:

@@ -105,13 +105,19 @@ class Sights:
         """Note that the user may not see a group (any more)."""
         self._described.pop(group, None)
 
+    def ahead_ms(self, partition: int) -> int | None:
+        """Return by how much the observer's clock is ahead of the coordinator's at most; None if
+        that is unknown.
+        """
+        difference = self._differences.get(partition)
+        return None if difference is None else difference.ms
+
     def of(self, group: str, partition: int, node: int | None) -> tuple[Sight, ...]:
         """Return what is known of a group, whose coordinator is `node`, on its clock."""
-        difference = self._differences.get(partition)
+        ahead_ms = self.ahead_ms(partition)
         descriptions = self._described.get(group, ())
-        if difference is None or node is None or not descriptions:
+        if ahead_ms is None or node is None or not descriptions:
             return ()
-        ahead_ms = difference.ms
         listings = [
             Sight(
                 each.sent_ms - ahead_ms,
