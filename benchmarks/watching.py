@@ -1,17 +1,22 @@
 """`python -m benchmarks.watching`: how fast `__consumer_offsets` is decoded as Fetch returns it.
 
 Prints records for each second of processor time, on one core: of batches with one commit each, as
-brokers write them for a consumer that commits, and of batches with several.
+brokers write them for a consumer that commits, and of batches with several; decoded for
+`groupkeeper why`, and folded for `groupkeeper observe`.
 """
 
 import argparse
 import time
 
-from groupkeeper.coordinator.records import offset_key, offset_key_head, offset_value
-from groupkeeper.protocol.record_batch import encode_batch
+from groupkeeper.coordinator.records import group_key, offset_key, offset_key_head, offset_value
+from groupkeeper.protocol.record_batch import encode_batch, iter_batches, patch
+from groupkeeper.protocol.records.consumer_offsets import GroupMetadataValue, encode_value
+from groupkeeper.watch.partition import PartitionWatch
 from groupkeeper.watch.records import LogReader
 
 START_MS = 1_700_000_000_000
+EMPTY = encode_value(GroupMetadataValue(protocol_type="consumer", generation=1), 3)
+"""Value of the record of a group without members."""
 RESPONSE_BYTES = 1 << 20
 """Size of a response."""
 
@@ -41,6 +46,26 @@ def rate(some: list[tuple[int, bytes]], group: str | None) -> tuple[int, float]:
     return items, reader.records / (time.process_time() - began)
 
 
+def folded(some: list[tuple[int, bytes]], groups: int) -> float:
+    """Return records for each second of processor time, of an observer that knows all groups."""
+    fold = PartitionWatch(0)
+    keys = [group_key(f"billing-{number}") for number in range(groups)]
+    fold.feed(b"".join(encode_batch(n, 1, START_MS, [(key, EMPTY)]) for n, key in enumerate(keys)))
+    shifted = [shift(data, groups) for _, data in some]
+    before, began = fold.reader.records, time.process_time()
+    for data in shifted:
+        fold.feed(data)
+    return (fold.reader.records - before) / (time.process_time() - began)
+
+
+def shift(data: bytes, offsets: int) -> bytes:
+    """The batches with larger offsets."""
+    heads = iter_batches(data)
+    return b"".join(
+        patch(data[each.position : each.end], each.base_offset + offsets, 1) for each in heads
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=500_000)
@@ -54,6 +79,8 @@ def main() -> None:
             items, speed = rate(some, group)
             who = "all groups" if group is None else "one group "
             print(f"{in_batch:3} in a batch, {who}: {speed:10,.0f} records/s, {items:8} items")
+        speed = folded(some, options.groups)
+        print(f"{in_batch:3} in a batch, folded    : {speed:10,.0f} records/s")
 
 
 if __name__ == "__main__":

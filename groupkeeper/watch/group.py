@@ -66,7 +66,7 @@ class GroupWatch:
 
     def commit(self, run: CommitRun, known: KnownOffsets) -> None:
         """Add commits. `known`: how far the log is known."""
-        self.events.take((run,), known)
+        self.events.commit(run, known)
 
     def add(
         self, batch: Sequence[GroupRecord], known: KnownOffsets, asked: Asked = NOT_ASKED

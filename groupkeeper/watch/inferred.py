@@ -81,9 +81,7 @@ class GroupEvents:
         """Return the events of the group in a response, or in any number of whole batches. `known`:
         how far the log is known at its end.
         """
-        if known.from_offset > self._whole_from and self._story is not None:
-            self._story.interrupted()
-        self._whole_from = known.from_offset
+        self._know(known)
         told: list[Told] = []
         for each in items:
             if isinstance(each, GroupRecord):
@@ -91,9 +89,22 @@ class GroupEvents:
                     told += self._record(each, known)
             elif isinstance(each, CommitRun) and each.group == self._group:
                 told += self._end_batch(known)
-                if self._story is not None:
-                    self._story.commit(each, each.first_offset >= known.from_offset)
+                self._commit(each, known)
         return told + self._end_batch(known)
+
+    def commit(self, run: CommitRun, known: KnownOffsets) -> None:
+        """Add commits of the group, as `take` does."""
+        self._know(known)
+        self._commit(run, known)
+
+    def _know(self, known: KnownOffsets) -> None:
+        if known.from_offset > self._whole_from and self._story is not None:
+            self._story.interrupted()
+        self._whole_from = known.from_offset
+
+    def _commit(self, run: CommitRun, known: KnownOffsets) -> None:
+        if self._story is not None:
+            self._story.commit(run, run.first_offset >= known.from_offset)
 
     # -- state -----------------------------------------------------------------------------------
 

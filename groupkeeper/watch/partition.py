@@ -148,7 +148,7 @@ class PartitionWatch:
         Raises CorruptBatch for bytes that are no batch.
         """
         step = FoldStep(self.position)
-        start = 0
+        start = self._commits_alone(data, 0)
         while start + _HEAD.size <= len(data):
             length = _HEAD.unpack_from(data, start)[0]
             end = start + _HEAD.size + length
@@ -157,9 +157,24 @@ class PartitionWatch:
             if end > len(data):
                 break
             self._batch(data[start:end], step)
-            start = end
+            start = self._commits_alone(data, end)
         step.position = self.position
         return step
+
+    def _commits_alone(self, data: bytes, start: int) -> int:
+        """Add batches that are one commit each; return where the first other one begins."""
+        end, runs, values = self.reader.commits(data, start)
+        if runs:
+            places = ((run.group, run.topic, run.partition) for run in runs)
+            self.offsets.put(zip(places, values, strict=True))
+            first, last = runs[0], runs[-1]
+            at = first.first_offset, last.last_offset, first.first_offset, first.first_ms
+            self._cover(Span(*at, None, first.first_ms, last.last_ms, len(runs)))
+            self.position = last.last_offset + 1
+            known = self.known
+            for run in runs:
+                self._commits(run, known)
+        return end
 
     def _batch(self, data: bytes, step: FoldStep) -> None:
         unreadable, events = self.reader.unreadable, list[Told]()
@@ -179,7 +194,7 @@ class PartitionWatch:
             elif isinstance(each, CommitRun):
                 if each.group in waiting:
                     events += self._records(each.group, waiting.pop(each.group), step)
-                self._commits(each)
+                self._commits(each, self.known)
         for name, batch in waiting.items():
             events += self._records(name, batch, step)
         events.sort(key=itemgetter(0))  # the order of offsets
@@ -191,11 +206,11 @@ class PartitionWatch:
         self._at = StoredUntil(told.offset, self._at.number + 1 if is_same else 1)
         return self._at <= self._stored
 
-    def _commits(self, run: CommitRun) -> None:
+    def _commits(self, run: CommitRun, known: KnownOffsets) -> None:
         group = self.groups.get(run.group)
         if group is not None and run.first_offset >= group.since:
             self._dirty[run.group] = None
-            group.commit(run, self.known)
+            group.commit(run, known)
 
     def reached_end(self) -> None:
         """Note that the present position is the end of the log."""
@@ -271,7 +286,7 @@ class PartitionWatch:
             self._coverage = Coverage(OFFSETS_LOG, self.partition)
             self._lost_until, self._stored = [], StoredUntil(offset, 0)
             self._has_lost, self._first_end = offset > 0, None
-        self.position = offset
+        self.position, self.reader.epoch = offset, -1
         return step
 
     # -- state -----------------------------------------------------------------------------------

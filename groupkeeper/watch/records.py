@@ -48,6 +48,7 @@ from groupkeeper.protocol.records.consumer_offsets import (
     decode_key,
 )
 from groupkeeper.protocol.records.modern_groups import KNOWN_TYPES, decode_modern_key
+from groupkeeper.watch.commit_heads import VALUE_SIZE, CommitHeads
 
 MOST_KEYS: Final = 100_000
 """Maximum number of decoded keys of commits to keep; if there are more, all are dropped."""
@@ -85,10 +86,13 @@ class LogReader:
         self.unreadable = 0
         """Number of records with an unreadable key, and of unreadable batches."""
         self.first_error = ""
+        self.epoch = -1
+        """Leader epoch of the last record read; -1 if it is unknown."""
         self.newest: dict[Place, bytes | None] = {}
         """Value of the last commit of the last response for each place; None if it was deleted."""
         self._partition, self._group = partition, group
         self._places: dict[bytes | None, Place] = {}
+        self._heads = CommitHeads()
         self._next = -1
         self._whole_from = 0
         self._has_lost = False
@@ -126,6 +130,19 @@ class LogReader:
         self.newest = piece.newest
         return following, piece.items()
 
+    def commits(self, data: bytes, position: int) -> tuple[int, list[CommitRun], list[bytes]]:
+        """Decode the plain batches of one commit each at a position, up to the first other batch,
+        or one that `feed` has to see first. Returns where that is, a run for each commit, and their
+        values. Their offsets continue those of the last record without a gap, so no span is needed.
+        """
+        if self._has_lost:
+            return position, [], []
+        end, found, values, epoch = self._heads.read(data, position, self._next)
+        if found:
+            self.records += len(found)
+            self._next, self.epoch = found[-1].last_offset + 1, epoch
+        return end, found, values
+
     # -- batches ---------------------------------------------------------------------------------
 
     def _lone(self, data: bytes, position: int, piece: "_Piece") -> bool:
@@ -148,6 +165,9 @@ class LogReader:
         self.records += 1
         self._cover(epoch, records, piece)
         self._read(epoch, offset, records, piece)
+        place = self._places.get(key)
+        if place is not None and value is not None and len(value) == VALUE_SIZE:
+            self._heads.learn(data, position, end, place)
         return True
 
     def _batch(self, data: bytes, header: BatchHeader, start: int, piece: "_Piece") -> None:
@@ -190,7 +210,7 @@ class LogReader:
         if self._has_lost:
             self._lost_until.append(first.offset)
             self._has_lost = False
-        self._next = last.offset + 1
+        self._next, self.epoch = last.offset + 1, epoch
         if not (is_whole and piece.covers(epoch, last, len(records))):
             piece.cover(
                 Span(

@@ -5,12 +5,15 @@ from random import Random
 
 import pytest
 
+from groupkeeper.history.fields import LAST_MS
+from groupkeeper.history.records import CommitRun
 from groupkeeper.history.rows import Told
 from groupkeeper.protocol.record_batch import CorruptBatch, iter_batches
 from groupkeeper.watch.partition import HISTORY_LOST, PartitionWatch, StateRecord
+from groupkeeper.watch.records import LogReader
 from tests.analytics import newer_logs
 from tests.analytics.churn import churn
-from tests.analytics.logs import batch, commit, group, log, no_group
+from tests.analytics.logs import NOW, TRANSACTIONAL, batch, commit, forgotten, group, log, no_group
 from tests.support.wandering_log import wandering_log
 
 
@@ -141,6 +144,72 @@ def test_commits_change_the_state_of_their_group_only() -> None:
     fold.feed(batch([commit("g", "orders", 0, 5)], base=2))
     assert fold.is_dirty
     assert [key for key, _ in fold.checkpoint()] == [b"offsets:g", b"group:g", b""]
+
+
+ODD = 8
+"""Kinds of batches that the short cut for batches of one commit does not take."""
+
+
+def odd_commits(seed: int) -> list[bytes]:
+    """A log of batches with one commit each, nearly all of them plain, and some group records."""
+    chance, base, found = Random(seed), 0, list[bytes]()
+    for number in range(300):
+        ms = NOW + 1_000 * number
+        if number % 40:
+            odd = chance.randrange(5 * ODD) if number > 30 else ODD
+            made = one_commit(odd, base, ms, (chance.choice("gh"), "orders", chance.randrange(3)))
+        else:
+            others = ["bea"] if number % 80 else []
+            made = batch([group("g", 1 + number // 40, "ann", *others)], base=base, base_time=ms)
+        found.append(made)
+        [header] = iter_batches(made)
+        base = header.next_offset
+    return found
+
+
+def one_commit(odd: int, base: int, ms: int, place: tuple[str, str, int]) -> bytes:
+    """A batch with a commit: an odd one if the number is below ODD."""
+    pair = {
+        0: commit(*place, 5, metadata="m"),
+        1: forgotten(*place),
+        2: commit(*place, 5, version=1),
+    }.get(odd, commit(*place, base % 4))
+    base += 2 if odd == 3 else 0  # compaction
+    ms = {4: LAST_MS + 1, 5: ms - 10_000}.get(odd, ms)  # an impossible time, and a leader's clock
+    attributes = TRANSACTIONAL if odd == 6 else 0
+    made = batch([pair], base=base, attributes=attributes, base_time=ms, max_time=ms)
+    return made[:-3] + bytes([made[-3] ^ (odd == 7)]) + made[-2:]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_short_cut_for_batches_of_one_commit_changes_nothing(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches, chance, taken = odd_commits(seed), Random(seed), 0
+    fold, events, pieces = begun(), list[Told](), list[list[bytes]]()
+    while sum(map(len, pieces)) < len(batches):
+        start = sum(map(len, pieces))
+        pieces.append(batches[start : start + chance.randrange(1, 30)])
+    short_cut = LogReader.commits
+
+    def counted(
+        reader: LogReader, data: bytes, position: int
+    ) -> tuple[int, list[CommitRun], list[bytes]]:
+        nonlocal taken
+        found = short_cut(reader, data, position)
+        taken += len(found[1])
+        return found
+
+    monkeypatch.setattr(LogReader, "commits", counted)
+    for piece in pieces:
+        events += fold.feed(b"".join(piece)).events
+    monkeypatch.setattr(LogReader, "commits", lambda _, data, position: (position, [], []))
+    other = begun()
+    assert events_of(batches, other) == events
+    assert other.whole() == fold.whole()
+    assert (other.reader.records, other.reader.known) == (fold.reader.records, fold.reader.known)
+    assert other.reader.unreadable == fold.reader.unreadable
+    assert taken > 150
 
 
 def test_what_is_no_batch_is_refused() -> None:
