@@ -37,7 +37,7 @@ from groupkeeper.turns import PacedTurns
 from groupkeeper.watch.asking import Asker
 from groupkeeper.watch.ends import LogEnds
 from groupkeeper.watch.partition import FoldStep, PartitionWatch
-from groupkeeper.watch.report import Report, numbers
+from groupkeeper.watch.report import Report, answered, numbers
 from groupkeeper.watch.store import WatchStore
 from groupkeeper.watch.tail import PAUSE_FIRST_S, PAUSE_MOST_S, RECREATED, Tail, TopicSeen, look
 from groupkeeper.watch.views import WRITTEN, WatchedGroup, WatchedGroups, counts_of, view_of
@@ -90,6 +90,8 @@ class Taken(NamedTuple):
     """The result of a job with the fold of a partition."""
 
     position: int
+    epoch: int
+    """Leader epoch of the record before `position`; -1 if it is unknown."""
     views: list[tuple[str, WatchedGroup | None]]
     counts: Counter[tuple[str, ...]]
     """Counts of the stored events, by name and labels."""
@@ -141,6 +143,7 @@ class Observer:
         self.tls = ListenersTls((), self._settings, self.metrics)
         self.folds: list[PartitionWatch] = []
         self._positions: list[int] = []
+        self._epochs = [-1] * seen.partitions
         self._locks = [asyncio.Lock() for _ in range(seen.partitions)]
         self._unsaved_bytes = [0] * seen.partitions
         self._saved_s = [0.0] * seen.partitions
@@ -277,6 +280,10 @@ class Observer:
         """Implements `Sink.position`."""
         return self._positions[partition]
 
+    def epoch(self, partition: int) -> int:
+        """Implements `Sink.epoch`."""
+        return self._epochs[partition]
+
     async def take(self, partition: int, start: int, data: bytes, end: int) -> None:
         """Implements `Sink.take`."""
         received_ms = self.clock.wall()
@@ -324,10 +331,11 @@ class Observer:
         log = self.watch_store.log_of(fold.partition)
         after = 0 if log is None else log.uncompacted_size
         views = [(name, view_of(name, fold.groups.get(name))) for name in step.changed]
-        return Taken(step.position, views, counts_of(step.events), after - before)
+        place = step.position, fold.reader.epoch
+        return Taken(*place, views, counts_of(step.events), after - before)
 
     async def _publish(self, partition: int, taken: Taken) -> None:
-        self._positions[partition] = taken.position
+        self._positions[partition], self._epochs[partition] = taken.position, taken.epoch
         view = self.groups.partitions[partition]
         for number, (group_id, one) in enumerate(taken.views, 1):
             view.set(group_id, one)
@@ -348,7 +356,7 @@ class Observer:
     async def _care(self) -> None:
         while True:
             await asyncio.sleep(CARE_S)
-            if lost := await self.call(self.watch_store.store.verify):
+            if lost := await answered(self.call(self.watch_store.store.verify)):
                 raise LockLost(f"the locks of shards {lost} were removed")
             now = self._loop.time()
             for number, fold in enumerate(self.folds):

@@ -1,6 +1,8 @@
 """Tells what an observer could not read or keep: log lines, and the numbers of its metrics."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
 
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.seldom import Seldom
@@ -12,7 +14,23 @@ from groupkeeper.watch.store import WatchStore
 from groupkeeper.watch.tail import TailStats
 from groupkeeper.watch.views import WatchedGroups
 
+STAND_S: Final = 10.0
+"""Time after which it is told that the data directory does not answer."""
+
+T = TypeVar("T")
 _log = Logger("observer")
+
+
+async def answered(job: "asyncio.Future[T]") -> T:
+    """Wait for a job of the thread that folds and stores, and tell if it does not come to that:
+    its disk stands. Meanwhile no response is folded, and so none is fetched.
+    """
+    done, _ = await asyncio.wait((job,), timeout=STAND_S)
+    if not done:
+        _log.warning("the data directory does not answer", seconds=STAND_S)
+        await asyncio.wait((job,))
+        _log.info("the data directory answers again")
+    return job.result()
 
 
 class Report:

@@ -4,7 +4,11 @@ One Fetch at a time per broker, for all partitions that it leads. A response is 
 next Fetch to that broker, so memory is bounded by the size of one response per broker. Partitions
 whose leader does not answer are looked up again, after growing pauses.
 
-Source: Kafka's `AbstractFetch` and `FetchCollector` (retriable errors).
+Each Fetch says the leader epoch of the last record read, as a follower does. A broker whose log has
+another end of that epoch answers where the two logs part: an unclean election lost what was read.
+
+Source: Kafka's `AbstractFetch` and `FetchCollector` (retriable errors), `Partition.readRecords`
+(KIP-595, diverging epochs; before version 12 of Fetch a broker does not tell).
 """
 
 import asyncio
@@ -30,6 +34,11 @@ FETCH_BYTES: Final = 4 * 1024 * 1024
 """Maximum size of a response; a larger batch is returned alone."""
 PARTITION_BYTES: Final = 1024 * 1024
 """Maximum size of one partition's part of it."""
+FETCH_S: Final = 0.05
+"""Least time between two Fetches to a broker, unless the first brought much: many small responses
+cost more than few."""
+MUCH_BYTES: Final = 256 * 1024
+"""Size of a response that is much."""
 LOOK_S: Final = 30.0
 """Interval at which topic and leaders are looked up while nothing fails."""
 PAUSE_FIRST_S: Final = 0.1
@@ -74,6 +83,9 @@ class Sink(Protocol):
 
     def position(self, partition: int) -> int:
         """Return the offset to read next."""
+
+    def epoch(self, partition: int) -> int:
+        """Return the leader epoch of the record before `position`; -1 if it is unknown."""
 
     async def take(self, partition: int, start: int, data: bytes, end: int) -> None:
         """Take a response to a Fetch from `start`, with the end of the log. Moves `position`."""
@@ -125,6 +137,8 @@ class Tail:
         """Whether a line about the present outage was written."""
         self._has_read = False
         """Whether any partition was read."""
+        self._tells_epochs = True
+        """Whether all brokers asked so far have a version of Fetch with the last epoch."""
 
     @property
     def leaders(self) -> Mapping[int, int]:
@@ -208,7 +222,9 @@ class Tail:
 
     async def _read(self, node: int, partitions: dict[int, None]) -> None:
         """Read some partitions from their leader until there are none left."""
+        loop = asyncio.get_running_loop()
         while partitions:
+            began = loop.time()
             asked = {each: self._sink.position(each) for each in partitions}
             try:
                 rows = await self._fetch(node, asked)
@@ -223,11 +239,16 @@ class Tail:
             for number in [row.partition_index for row in rows if row.records]:
                 if number in partitions:
                     partitions[number] = partitions.pop(number)
+            if sum(len(row.records or b"") for row in rows) < MUCH_BYTES:
+                await asyncio.sleep(began + FETCH_S - loop.time())
 
     async def _fetch(self, node: int, asked: dict[int, int]) -> Sequence[PartitionData]:
         wanted = [
             FetchPartition(
-                partition=number, fetch_offset=offset, partition_max_bytes=PARTITION_BYTES
+                partition=number,
+                fetch_offset=offset,
+                last_fetched_epoch=self._sink.epoch(number) if self._tells_epochs else -1,
+                partition_max_bytes=PARTITION_BYTES,
             )
             for number, offset in asked.items()
         ]
@@ -237,7 +258,13 @@ class Tail:
             max_bytes=FETCH_BYTES,
             topics=[FetchTopic(topic=self._topic, partitions=wanted)],
         )
-        answer = await self._client.call(request, node=node)
+        try:
+            answer = await self._client.call(request, node=node)
+        except CallFailed as failure:
+            if failure.error != ErrorCode.UNSUPPORTED_VERSION or not self._tells_epochs:
+                raise
+            self._tells_epochs = False
+            return await self._fetch(node, asked)
         self.stats.fetches += 1
         # Any: rows of a response.
         rows: list[Any] = [each for topic in answer.responses for each in topic.partitions]
@@ -246,7 +273,11 @@ class Tail:
     async def _take(
         self, partitions: dict[int, None], number: int, start: int, row: PartitionData
     ) -> None:
-        if row.error_code == ErrorCode.NONE:
+        parting = row.diverging_epoch
+        if row.error_code == ErrorCode.NONE and parting is not None and parting.end_offset >= 0:
+            end = min(parting.end_offset, self._sink.position(number))
+            await self._lose(number, end, TRUNCATED, self._seen.topic_id)
+        elif row.error_code == ErrorCode.NONE:
             data = bytes(row.records or b"")
             self.stats.bytes += len(data)
             self._has_read = True

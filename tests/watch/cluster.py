@@ -7,6 +7,7 @@ from groupkeeper.client import CallFailed
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.fetch import (
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
@@ -50,6 +51,8 @@ class FakeCluster:
         self.topic_id = bytes(15) + b"\1"
         self.topic_error = ErrorCode.NONE
         self.down: set[int] = set()
+        self.is_old = False
+        """Fetch has no last epoch."""
         self.errors: dict[int, list[ErrorCode]] = {}
         """Errors of the next Fetches, by partition."""
         self.calls: list[tuple[float, str, int | None]] = []
@@ -85,6 +88,10 @@ class FakeCluster:
             return self._list_offsets(request)
         assert isinstance(request, FetchRequest)
         assert node is not None
+        if self.is_old and any(
+            each.last_fetched_epoch >= 0 for each in request.topics[0].partitions
+        ):
+            raise CallFailed(api, node, ErrorCode.UNSUPPORTED_VERSION)
         self.at_once[node] += 1
         self.most_at_once = max(self.most_at_once, self.at_once[node])
         try:
@@ -129,6 +136,12 @@ class FakeCluster:
             if node in self.down:
                 raise CallFailed("Fetch", node, ErrorCode.NETWORK_EXCEPTION)
 
+    def _end_of_epoch(self, partition: int, epoch: int) -> int:
+        """Where records of later epochs begin, or the end of the log."""
+        heads = [each for data in self.logs[partition] for each in iter_batches(data)]
+        later = [each.base_offset for each in heads if each.leader_epoch > epoch >= 0]
+        return min([*later, self.end(partition)])
+
     def _row(self, asked: Any, node: int) -> PartitionData:
         number, start = asked.partition, asked.fetch_offset
         row = PartitionData(partition_index=number, high_watermark=self.end(number))
@@ -140,6 +153,8 @@ class FakeCluster:
             row.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         elif not self.starts[number] <= start <= self.end(number):
             row.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+        elif (end := self._end_of_epoch(number, asked.last_fetched_epoch)) < start:
+            row.diverging_epoch = EpochEndOffset(epoch=asked.last_fetched_epoch, end_offset=end)
         else:
             found = [
                 data

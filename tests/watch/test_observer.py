@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -9,12 +10,16 @@ from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.observe.exposition import OBSERVER, OBSERVER_COUNTERS
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.storage.errors import StorageError
 from groupkeeper.watch.views import WatchedPartition
 from tests.analytics.logs import batch, group
 from tests.support.requests import join_request
 from tests.support.served import Client, Lines, Served, settle
+from tests.support.stored import FULL
+from tests.support.virtual_loop import VirtualExecutor
 from tests.watch.observed import Observed
 
+YEAR_MS = 365 * 24 * 3_600_000
 Codes = dict[tuple[str, int], str]
 
 
@@ -226,6 +231,51 @@ def test_what_cannot_be_read_is_told_once(observed: Observed, lines: Lines) -> N
     told = [line for line in lines() if line["event"] == "records cannot be read"]
     assert [line["partition"] for line in told] == [3]
     assert "wrong checksum" in told[0]["first"]
+
+
+def test_a_clock_that_jumps_changes_nothing(observed: Observed) -> None:
+    ann, first = play(observed.served)
+    observed.caught_up()
+    clock = observed.server.clock
+    wall = clock.wall
+    clock.wall = lambda: wall() + YEAR_MS  # type: ignore[method-assign]
+    bea_joins(observed.served, ann, observed.served.client(), "billing", first)
+    observed.caught_up()
+    clock.wall = lambda: wall() - YEAR_MS  # type: ignore[method-assign]
+    bea_joins(observed.served, ann, observed.served.client(), "billing", first)
+    observed.caught_up()
+    assert codes(observed.inferred()) == codes(observed.told())
+    assert max(each.at_ms for each in observed.inferred()) <= wall()
+    assert observed.web.found("groups", "billing")["round"] == 7
+
+
+# -- its disk ------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_ends_it(observed: Observed) -> None:
+    observed.caught_up()
+    observed.disk.failures = dict.fromkeys(range(observed.disk.calls, 1_000_000), FULL)
+    play(observed.served)
+    observed.served.until(observed._running.done)
+    problem = observed._running.exception()
+    assert isinstance(problem, (StorageError, OSError))
+    assert "No space left on device" in str(problem)
+
+
+def test_a_disk_that_stands_is_told_and_nothing_more_is_read(
+    observed: Observed, lines: Lines
+) -> None:
+    observed.caught_up()
+    executor = cast("VirtualExecutor", observed.server._executor)
+    executor._free_at = observed.served.loop.time() + 60
+    play(observed.served)
+    fetches = observed.server.tail.stats.fetches
+    observed.served.advance(40)
+    assert observed.server.tail.stats.fetches <= fetches + 1
+    observed.caught_up()
+    assert codes(observed.inferred()) == codes(observed.told())
+    told = [line["event"] for line in lines() if "directory" in line["event"]]
+    assert told == ["the data directory does not answer", "the data directory answers again"]
 
 
 # -- its end -------------------------------------------------------------------------------------

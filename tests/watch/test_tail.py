@@ -9,11 +9,13 @@ import pytest
 
 from groupkeeper.client import CallFailed, Client
 from groupkeeper.protocol.errors import ErrorCode
-from groupkeeper.protocol.record_batch import CorruptBatch, encode_batch, iter_batches
+from groupkeeper.protocol.record_batch import CorruptBatch, encode_batch, iter_batches, patch
 from groupkeeper.watch import tail as tail_module
 from groupkeeper.watch.observer import wait_for_topic
 from groupkeeper.watch.tail import (
     DELETED,
+    FETCH_S,
+    MUCH_BYTES,
     PAUSE_MOST_S,
     RECREATED,
     TRUNCATED,
@@ -29,9 +31,9 @@ from tests.watch.cluster import TOPIC, FakeCluster
 Play = Callable[[FakeCluster, "Notes", Tail], Awaitable[None]]
 
 
-def one(offset: int) -> bytes:
+def one(offset: int, epoch: int = 0) -> bytes:
     """A batch of one record."""
-    return encode_batch(offset, 0, 1_000, [(b"key", b"%d" % offset)])
+    return encode_batch(offset, epoch, 1_000, [(b"key", b"%d" % offset)])
 
 
 class Notes:
@@ -40,10 +42,14 @@ class Notes:
     def __init__(self, partitions: int) -> None:
         self.positions = dict.fromkeys(range(partitions), 0)
         self.read: dict[int, list[int]] = {number: [] for number in range(partitions)}
+        self.epochs = dict.fromkeys(range(partitions), -1)
         self.losses: list[tuple[int, int, str]] = []
 
     def position(self, partition: int) -> int:
         return self.positions[partition]
+
+    def epoch(self, partition: int) -> int:
+        return self.epochs[partition]
 
     async def take(self, partition: int, start: int, data: bytes, end: int) -> None:
         assert start == self.positions[partition]
@@ -52,9 +58,11 @@ class Notes:
                 if each.base_offset >= start:
                     self.read[partition].append(each.base_offset)
                     self.positions[partition] = each.next_offset
+                    self.epochs[partition] = each.leader_epoch
 
     async def lost(self, partition: int, offset: int, why: str, topic_id: str) -> None:
         self.losses.append((partition, offset, why))
+        self.epochs[partition] = -1
         self.positions[partition] = offset
 
 
@@ -109,6 +117,26 @@ def test_without_records_a_broker_is_asked_twice_a_second() -> None:
     async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
         await virtual(10)
         assert 15 <= cluster.fetches(0) <= 22
+
+    played(play)
+
+
+def test_with_few_records_a_broker_is_asked_twenty_times_a_second() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        for number in range(1000):
+            cluster.append(0, one(number))
+            await virtual(0.01)
+        assert 150 <= cluster.fetches(0) <= 10 / FETCH_S + 1
+        await until(lambda: len(notes.read[0]) == 1000, 1)
+
+    played(play)
+
+
+def test_with_many_records_a_broker_is_asked_again_at_once() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        many = encode_batch(0, 0, 1_000, [(b"key", bytes(MUCH_BYTES))])
+        cluster.append(0, *(patch(many, number, 0) for number in range(50)))
+        await until(lambda: len(notes.read[0]) == 50, 50 * FETCH_S / 2)
 
     played(play)
 
@@ -187,6 +215,43 @@ def test_a_log_that_ends_before_the_position_was_truncated() -> None:
         await until(lambda: notes.read[0] == [0, 1, 2, 1])
 
     assert played(play).losses == [(0, 1, TRUNCATED)]
+
+
+def test_a_log_that_has_grown_past_the_position_since_it_was_truncated_is_noticed() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        cluster.append(0, one(0, 3), one(1, 3), one(2, 3))
+        await until(lambda: len(notes.read[0]) == 3)
+        cluster.logs[0] = [one(0, 3), *(one(offset, 5) for offset in range(1, 6))]
+        await until(lambda: notes.positions[0] == 6)
+        assert notes.read[0] == [0, 1, 2, 1, 2, 3, 4, 5]
+        cluster.append(0, one(6, 6))
+        await until(lambda: notes.positions[0] == 7)
+
+    assert played(play).losses == [(0, 1, TRUNCATED)]
+
+
+def test_brokers_that_know_no_epochs_are_read_without() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        cluster.is_old = True
+        cluster.append(0, one(0, 3))
+        await until(lambda: notes.read[0] == [0])
+        cluster.append(0, one(1, 3))
+        await until(lambda: notes.read[0] == [0, 1])
+        assert not tail.stats.failures
+
+    played(play)
+
+
+def test_an_election_that_loses_nothing_is_no_loss() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        cluster.append(0, one(0, 3), one(1, 3))
+        await until(lambda: len(notes.read[0]) == 2)
+        cluster.leaders[0] = 1
+        cluster.append(0, one(2, 5))
+        await until(lambda: notes.read[0] == [0, 1, 2])
+        await virtual(5)
+
+    assert played(play).losses == []
 
 
 def test_a_topic_that_was_created_anew_is_read_from_its_start() -> None:
