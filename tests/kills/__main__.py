@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.clients.libraries import AIOKAFKA, CONFLUENT, KAFKA_PYTHON_3
-from tests.kills import changes, seats
+from tests.kills import changes, observers, seats
 from tests.kills.crowd import java_words
 from tests.kills.run import NotSettled, Plan, Say, run, words
 from tests.suites.suite import SuiteError
@@ -45,6 +45,8 @@ EXAMPLES = """\
   python -m tests.kills --checkout ../other    the server of another work tree
   python -m tests.kills --seats                in the middle of hand-overs of reserved seats
   python -m tests.kills --changes 1000         during changes of users and ACLs
+  python -m tests.kills 100 --observer         an observer beside a server
+  python -m tests.kills 20 --observer --brokers 9   beside Apache Kafka, whose brokers die, too
   python -m tests.kills --keep kept            keep the logs of all clients, and the directory"""
 
 
@@ -78,6 +80,16 @@ def main(arguments: list[str]) -> int:
         metavar="COUNT",
         help="kill during so many changes of users and ACLs: nothing else is looked at",
     )
+    parser.add_argument(
+        "--observer", action="store_true", help="kill `groupkeeper observe` instead of a server"
+    )
+    parser.add_argument(
+        "--brokers",
+        type=int,
+        default=0,
+        metavar="COUNT",
+        help="of --observer: beside Apache Kafka, so many of whose brokers are killed (0)",
+    )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep what is written")
     options = parser.parse_args(arguments)
     console = Console()
@@ -85,6 +97,8 @@ def main(arguments: list[str]) -> int:
         return _seats(options, console)
     if options.changes is not None:
         return _changes(options, console)
+    if options.observer:
+        return _observer(options, console)
     java = None
     if not options.without_java:
         try:
@@ -141,6 +155,22 @@ def _changes(options: argparse.Namespace, console: Console) -> int:
             _print(console, f"could not begin: {error}", "red")
             return CANNOT_RUN
     for line in changes.words(found):
+        _print(console, line, "red" if line.startswith(RED) else None)
+    return BAD if found.wrong else 0
+
+
+def _observer(options: argparse.Namespace, console: Console) -> int:
+    plan = observers.Plan(options.kills, options.seed, options.brokers)
+    with tempfile.TemporaryDirectory(prefix="groupkeeper-kills-") as folder:
+        place = options.keep or Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        try:
+            with _status(console) as say:
+                found = observers.run(plan, place, say)
+        except AssertionError as error:
+            _print(console, f"stuck, or could not begin: {error}", "red")
+            return CANNOT_RUN
+    for line in observers.words(found):
         _print(console, line, "red" if line.startswith(RED) else None)
     return BAD if found.wrong else 0
 

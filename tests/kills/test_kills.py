@@ -7,7 +7,7 @@ import pytest
 
 from tests.chaos.damage.truth import Stored
 from tests.clients.libraries import AIOKAFKA, CONFLUENT
-from tests.kills import changes, seats
+from tests.kills import changes, observers, seats
 from tests.kills.compaction import KILLS_FOR_ONE, Compactions
 from tests.kills.ledger import NO_MOST, Ledger
 from tests.kills.run import Plan, Report, run, words
@@ -100,6 +100,16 @@ def test_two_kills_in_the_middle_of_hand_overs(tmp_path: Path) -> None:
     assert found.kills == 2
     assert found.counts["seats reserved"] >= found.counts["seats gone"]
     assert found.counts["seats reserved"] > 0
+
+
+@pytest.mark.slow
+def test_a_killed_observer_has_the_events_of_one_that_was_not(tmp_path: Path) -> None:
+    found = observers.run(observers.Plan(kills=4, threads=2), tmp_path)
+    assert found.wrong == [], "\n".join(observers.words(found))
+    assert found.kills == 4
+    assert found.failures == 0
+    assert found.rebalances > 20
+    assert found.commits > 100
 
 
 def test_kills_during_changes_of_users_and_acls(tmp_path: Path) -> None:

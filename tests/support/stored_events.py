@@ -1,8 +1,9 @@
 """The events that a server has stored, as readers find them."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
-from groupkeeper.protocol.group_events import Event, decode
+from groupkeeper.protocol.group_events import TOPIC, Event, decode
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.storage.log.log import Log
 from tests.support.served import Served
@@ -18,6 +19,18 @@ def events_in(log: Log | None) -> Iterator[Event]:
                 event = decode(record.key, record.value)
                 assert record.timestamp_ms == event.at_ms
                 yield event
+
+
+def events_on_disk(data: Path) -> dict[int, list[Event]]:
+    """The events in the data directory of a process that was stopped, by partition."""
+    found: dict[int, list[Event]] = {}
+    for file in sorted(data.glob(f"{TOPIC}-*/*.log")):
+        chunk = file.read_bytes()
+        events = found.setdefault(int(file.parent.name.rpartition("-")[2]), [])
+        for header in iter_batches(chunk):
+            records = decode_records(chunk, header)
+            events += [decode(each.key, each.value or b"") for each in records]
+    return found
 
 
 def stored(served: Served, group_id: str = "g") -> list[Event]:

@@ -6,6 +6,7 @@
     python -m tests.truth --verbose ...      and all events of the situations that are wrong
     python -m tests.truth incidents --help   incidents, and whether what is told of them is true
     python -m tests.truth observed --help    situations beside Apache Kafka, and what is inferred
+    python -m tests.truth losses             records of Apache Kafka that an observer cannot read
     python -m tests.truth advice --help      advice that is followed, and what becomes of it
 
 Exit code 1: something is wrong.
@@ -27,6 +28,7 @@ from tests.parity.transcript import Run, load
 from tests.truth.catalogue import SITUATIONS
 from tests.truth.incidents import advised_command, command
 from tests.truth.observed import command as observed_command
+from tests.truth.observed import losses
 from tests.truth.play import Play, Situation
 
 AT_ONCE = 4
@@ -82,6 +84,8 @@ def main(words: list[str]) -> int:
         return command.main(words[1:])
     if words[:1] == ["observed"]:
         return observed_command.main(words[1:])
+    if words[:1] == ["losses"]:
+        return losses.main(words[1:])
     if words[:1] == ["advice"]:
         return advised_command.main(words[1:])
     verbose = "--verbose" in words

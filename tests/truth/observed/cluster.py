@@ -30,6 +30,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "transaction.state.log.min.isr": "1",
     "controlled.shutdown.enable": "true",
 }
+NO_MORE: Final[Mapping[str, str]] = {}
 _LOG4J: Final = "2.24.3"
 _READY_S: Final = 120.0
 _STOP_S: Final = 60.0
@@ -104,17 +105,21 @@ class Cluster:
     can be killed.
     """
 
-    def __init__(self, folder: Path, brokers: int = 1) -> None:
+    def __init__(
+        self, folder: Path, brokers: int = 1, settings: Mapping[str, str] = NO_MORE
+    ) -> None:
+        """`settings`: more of all nodes."""
         jars = class_path(versions.KAFKA)
         backend = f"org.apache.logging.log4j:log4j-slf4j-impl:{_LOG4J}!"
         jars = f"{jars}:{maven.jars(ROOT / '.suites' / 'broker-logging', [backend])}"
+        more = "".join(f"{name}={value}\n" for name, value in settings.items())
         controller = free_port()
         self.ports = [free_port() for _ in range(brokers)]
         self.brokers = [
             Node(
                 number,
                 folder / f"broker-{number}",
-                _properties(number, port, controller, folder, brokers),
+                _properties(number, port, controller, folder, brokers) + more,
                 jars,
             )
             for number, port in enumerate(self.ports)
@@ -146,6 +151,10 @@ class Cluster:
                 last = node.log.read_text(errors="replace")[-2000:]
                 raise UnavailableError(f"broker {number} is not ready ({problem}): {last}")
             time.sleep(_PAUSE_S)
+
+    def is_coordinating(self, number: int) -> bool:
+        """Whether a broker knows a coordinator."""
+        return self._problem(number) is None
 
     def coordinator_of(self, group: str) -> int:
         """The number of the broker that coordinates a group. Raises OSError and NotReadyError."""

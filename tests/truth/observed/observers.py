@@ -26,29 +26,57 @@ class Observer:
 
     def __init__(self, bootstrap: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.log, self._data = folder / "observer.log", folder / "observer"
-        self._bootstrap, self.http = bootstrap, ""
+        self.log, self.data = folder / "observer.log", folder / "observer"
+        self.bootstrap, self.http = bootstrap, ""
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
         """Returns when it is ready. Raises AssertionError."""
-        words = ["--bootstrap-server", self._bootstrap, "--http", "127.0.0.1:0"]
+        self.launch()
+        assert self.process is not None
+        output = self.process.stdout
+        assert output is not None
+        readable, _, _ = select.select([output], [], [], _READY_S)
+        line = output.readline() if readable else ""
+        match = _READY.match(line)
+        assert match, f"the observer is not ready: {line}{self.tail()}"
+        self.http = match[1]
+
+    def launch(self) -> None:
+        """Start it, and do not wait."""
+        words = ["--bootstrap-server", self.bootstrap, "--http", "127.0.0.1:0"]
         with self.log.open("ab") as stderr:
             self.process = subprocess.Popen(
-                [*PROGRAM, "observe", *words, "--data", str(self._data)],
+                [*PROGRAM, "observe", *words, "--data", str(self.data)],
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 text=True,
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
             )
-        output = self.process.stdout
-        assert output is not None
-        readable, _, _ = select.select([output], [], [], _READY_S)
-        line = output.readline() if readable else ""
-        match = _READY.match(line)
-        assert match, f"the observer is not ready: {line}{self.log.read_text()[-2000:]}"
-        self.http = match[1]
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def tail(self) -> str:
+        """The end of its log, for messages."""
+        return self.log.read_text(errors="replace")[-2000:]
+
+    def is_ready(self) -> bool:
+        """Whether it has read all partitions to their ends."""
+        try:
+            with urllib.request.urlopen(f"http://{self.http}/readyz", timeout=_ASK_S):
+                return True
+        except urllib.error.HTTPError:
+            return False
+
+    def numbers(self) -> dict[str, float]:
+        """Its metrics without labels."""
+        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=_ASK_S) as answer:
+            lines = answer.read().decode().splitlines()
+        rows = (line.split() for line in lines if line[:1] != "#" and "{" not in line)
+        return {name: float(value) for name, value in rows}
 
     def why(self, group: str) -> list[Row]:
         """The entries that it has of a group; none if it does not know it."""
@@ -70,6 +98,12 @@ class Observer:
                 self.process.wait(_STOP_S)
             except subprocess.TimeoutExpired:
                 self.process.kill()
+
+    def kill(self) -> None:
+        """kill -9, unless it has ended."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
 
 
 def why(bootstrap: str, group: str) -> list[Row]:
