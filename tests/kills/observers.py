@@ -111,12 +111,13 @@ def run(plan: Plan, folder: Path, say: Callable[[str], None] = lambda _: None) -
         _await(lambda: steady.numbers()[READ] >= report.records, steady)
         for each in (steady, victim, fresh):
             each.stop()
-        _compare(report, steady, victim, fresh)
+        compare(report, steady, victim, fresh)
     report.seconds = time.monotonic() - began
     return report
 
 
-def _compare(report: Report, steady: Observer, *others: Observer) -> None:
+def compare(report: Report, steady: Observer, *others: Observer) -> None:
+    """Hold the events of observers that were stopped against those of one of them."""
     expected = events_on_disk(steady.data)
     report.events = sum(map(len, expected.values()))
     started = (each.type == "rebalance_started" for some in expected.values() for each in some)
@@ -130,7 +131,7 @@ def _compare(report: Report, steady: Observer, *others: Observer) -> None:
             pairs = zip_longest(expected.get(name, ()), found.get(name, ()))
             differs = [pair for pair in pairs if pair[0] != pair[1]]
             if differs:
-                where = f"{other.data.parent.name}, {name}"
+                where = f"{other.data.parent.name}, partition {name}"
                 report.wrong.append(f"{where}: {len(differs)} events, first {differs[0]}")
 
 

@@ -5,12 +5,15 @@ from random import Random
 
 import pytest
 
+from groupkeeper.protocol.group_events import TOPIC, Event, encode
+from groupkeeper.protocol.record_batch import encode_batch
 from tests.chaos.damage.truth import Stored
 from tests.clients.libraries import AIOKAFKA, CONFLUENT
 from tests.kills import changes, observers, seats
 from tests.kills.compaction import KILLS_FOR_ONE, Compactions
 from tests.kills.ledger import NO_MOST, Ledger
 from tests.kills.run import Plan, Report, run, words
+from tests.truth.observed.observers import Observer
 
 PLACE = ("read", 0)
 
@@ -110,6 +113,25 @@ def test_a_killed_observer_has_the_events_of_one_that_was_not(tmp_path: Path) ->
     assert found.failures == 0
     assert found.rebalances > 20
     assert found.commits > 100
+
+
+def test_events_that_are_missing_or_there_twice_are_told(tmp_path: Path) -> None:
+    one, two = (Event(seq, 0, -1, 5, 0, "g", "group_created") for seq in range(2))
+    made = {"steady": [one, two], "killed": [one, two, two], "fresh": [one]}
+    found = []
+    for name, events in made.items():
+        observer = Observer("", tmp_path / name)
+        folder = observer.data / f"{TOPIC}-0"
+        folder.mkdir(parents=True)
+        records = [(b"g", encode(each)) for each in events]
+        (folder / "00000000000000000000.log").write_bytes(encode_batch(0, 0, 5, records))
+        found.append(observer)
+    report = observers.Report()
+    observers.compare(report, *found)
+    assert report.events == 2
+    assert [each.partition(", first")[0] for each in report.wrong] == [
+        *("killed, partition 0: 1 events", "fresh, partition 0: 1 events")
+    ]
 
 
 def test_kills_during_changes_of_users_and_acls(tmp_path: Path) -> None:
