@@ -31,6 +31,7 @@ PASSWORDS = {"admin": "PLANTED-of-admin", "observer": "PLANTED-of-observer"}
 READ_TOPIC = right(Operation.READ, ResourceKind.TOPIC, OFFSETS_LOG, OBSERVER)
 DESCRIBE_TOPIC = right(Operation.DESCRIBE, ResourceKind.TOPIC, OFFSETS_LOG, OBSERVER)
 DESCRIBE_GROUP = right(Operation.DESCRIBE, ResourceKind.GROUP, GROUP, OBSERVER)
+STAYS = {"session_timeout_ms": 300_000}
 EVERY: dict[str, Any] = {
     "resource_type_filter": ResourceKind.ANY,
     "resource_name_filter": None,
@@ -83,7 +84,7 @@ class Cluster(SecureServer):
         """A static member joins, leaves, and joins again."""
         async with self._admin() as admin:
             for is_last in (False, True):
-                joining = join_request(GROUP, group_instance_id="one")
+                joining = join_request(GROUP, group_instance_id="one", **STAYS)
                 joined = await ask_coordinator(admin, joining, GROUP)
                 plan = {joined.member_id: b"plan"}
                 synced = sync_request(joined.member_id, joined.generation_id, GROUP, plan)
