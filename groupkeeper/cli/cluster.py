@@ -84,7 +84,9 @@ class Cluster:
                 return runner.run(self._run(work)) or 0
         except CallFailed as failure:
             if failure.api == "Metadata" and failure.node is None:
-                print(f"groupkeeper: {self._unreachable(log.last)}", file=sys.stderr)
+                # aiokafka before 0.13 raises what it logs later on.
+                told = log.last or f'": {failure.__cause__ or ""}'
+                print(f"groupkeeper: {self._unreachable(told)}", file=sys.stderr)
             else:
                 why = f": {log.last}" if failure.error is ErrorCode.BROKER_NOT_AVAILABLE else ""
                 print(f"groupkeeper: {failure}{why}{_grant(failure)}", file=sys.stderr)

@@ -182,4 +182,4 @@ def test_what_a_command_says(
     err += capsys.readouterr().err
     assert "the broker does not take the token" in err
     assert "check its issuer, audience and scope" in err
-    assert SECRET not in err and err.count("\n") == 2
+    assert SECRET not in err and err.count("groupkeeper: ") == 2
