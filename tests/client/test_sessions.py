@@ -20,7 +20,8 @@ from groupkeeper.protocol.messages.metadata import MetadataRequest
 from groupkeeper.topics.topics import wall_ms
 from tests.access import tokens
 from tests.access.secured import stored
-from tests.support.secure_server import SecureServer
+from tests.support.observing import observing
+from tests.support.secure_server import WAIT_S, SecureServer
 from tests.support.token_endpoint import CLIENT_ID as ID
 from tests.support.token_endpoint import SECRET, TokenEndpoint
 
@@ -162,6 +163,22 @@ async def test_without_a_token_the_failure_says_why(
     finally:
         endpoint.answers.clear()
         endpoint.claims = {}
+
+
+def test_an_observer_reads_on_while_its_sessions_end(
+    server: Server, endpoint: TokenEndpoint, tmp_path: Path
+) -> None:
+    file = config(tmp_path, "OAUTHBEARER", endpoint.url)
+    words = ("--command-config", str(file))
+    with observing(server.address(LISTENER), tmp_path / "data", *words) as observer:
+        observer.caught_up()
+        logins, end_s = server.logins("OAUTHBEARER"), time.monotonic() + WAIT_S
+        while server.logins("OAUTHBEARER") < logins + 2:
+            assert time.monotonic() < end_s, observer.log.read_text()
+            time.sleep(0.05)
+        assert "\ngroupkeeper_observer_fetch_failures_total 0.0\n" in observer.text("/metrics")
+    told = observer.log.read_text()
+    assert "cannot be read" not in told and SECRET not in told
 
 
 def test_what_a_command_says(
