@@ -3,16 +3,21 @@
 """
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.suites.browser import MEASURED, PROGRAM
-from tests.suites.browsing.journeys import IMAGES, JOURNEYS, Journey, read_in_the_dark
+from tests.suites.browsing import tokens
+from tests.suites.browsing.journeys import IMAGES, JOURNEYS, read_in_the_dark
 from tests.suites.browsing.scene import Scene
 from tests.suites.browsing.window import SIZES, Window
 from tests.suites.checks import tell
+
+Shown = TypeVar("Shown", Scene, tokens.Guarded)
 
 MOST_BYTES = 150 * 1024
 IMAGE_BYTES = 100 * 1024
@@ -32,6 +37,10 @@ def main(folder: str) -> None:
             for journey in JOURNEYS:
                 for size in SIZES:
                     _make(journey, size, browser, scene)
+            with tokens.Guarded(Path(folder) / "guarded") as guarded:
+                for each in tokens.JOURNEYS:
+                    for size in SIZES:
+                        _make(each, size, browser, guarded)
             browser.close()
     finally:
         scene.close()
@@ -40,8 +49,11 @@ def main(folder: str) -> None:
         print(f"{MEASURED}{image.name}: {image.stat().st_size:,} bytes")
 
 
-def _make(journey: Journey, size: str, browser: Browser, scene: Scene) -> None:
-    window = Window(browser, scene.url, size, is_dark=journey is read_in_the_dark)
+def _make(
+    journey: Callable[[Window, Shown], None], size: str, browser: Browser, scene: Shown
+) -> None:
+    is_dark = journey.__name__ == read_in_the_dark.__name__
+    window = Window(browser, scene.url, size, is_dark=is_dark)
     tell(f"{size}: {journey.__name__.replace('_', ' ')}", lambda: journey(window, scene))
     window.close()
 

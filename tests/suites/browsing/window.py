@@ -72,9 +72,9 @@ class Window:
         assert self.until(has_all), f"{texts} is not in: {said[:500]}"
         return said
 
-    def until(self, is_so: Callable[[], bool]) -> bool:
-        """Whether it is so within `WAIT_S`."""
-        end = time.monotonic() + WAIT_S
+    def until(self, is_so: Callable[[], bool], seconds: float = WAIT_S) -> bool:
+        """Whether it is so within this time."""
+        end = time.monotonic() + seconds
         while not (now := is_so()) and time.monotonic() < end:
             self.page.wait_for_timeout(_POLL_S * 1000)
         return now
