@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from groupkeeper.turns import Slices
 
@@ -45,6 +45,20 @@ class GroupRow:
     """Total lag in records."""
 
 
+class ReplicaRow(NamedTuple):
+    """The replicas of a partition."""
+
+    leader: int
+    """Node id; -1 if there is none."""
+    is_preferred: bool
+    """Whether the leader is the first replica."""
+    count: int
+    in_sync: int
+
+
+_NO_REPLICAS: Final[Mapping[int, ReplicaRow]] = {}
+
+
 class TopicRow(NamedTuple):
     """One topic."""
 
@@ -52,6 +66,8 @@ class TopicRow(NamedTuple):
     partitions: int
     ends: Mapping[int, tuple[int, int]]
     """Start offset and end offset by partition, for readable logs."""
+    replicas: Mapping[int, ReplicaRow] = _NO_REPLICAS
+    """By partition; others have one replica, on this node."""
 
 
 class Sight(Protocol):

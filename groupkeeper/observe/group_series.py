@@ -11,7 +11,7 @@ Source: kafka_exporter 1.9, its README and `kafka_exporter.go`, for names, label
 from typing import Final
 
 from groupkeeper import __version__
-from groupkeeper.observe.group_rows import GroupRow, Sight, TopicRow
+from groupkeeper.observe.group_rows import GroupRow, ReplicaRow, Sight, TopicRow
 from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import Slices
 
@@ -30,11 +30,11 @@ FAMILIES: Final = {
     "kafka_topic_partitions": "Partitions of the topic.",
     "kafka_topic_partition_current_offset": "End of the log: the offset of the next record.",
     "kafka_topic_partition_oldest_offset": "Start of the log: the first offset that is kept.",
-    "kafka_topic_partition_in_sync_replica": "Replicas in sync: always 1.",
-    "kafka_topic_partition_leader": "Node id of the leader: this server.",
-    "kafka_topic_partition_leader_is_preferred": "Whether it is the preferred one: always 1.",
-    "kafka_topic_partition_replicas": "Replicas: always 1.",
-    "kafka_topic_partition_under_replicated_partition": "Whether replicas are missing: always 0.",
+    "kafka_topic_partition_in_sync_replica": "Replicas in sync: 1 for topics of a server.",
+    "kafka_topic_partition_leader": "Node id of the leader.",
+    "kafka_topic_partition_leader_is_preferred": "Whether it is the first replica.",
+    "kafka_topic_partition_replicas": "Replicas: 1 for topics of a server.",
+    "kafka_topic_partition_under_replicated_partition": "Whether replicas are missing.",
     "kafka_consumergroup_current_offset": "The committed offset.",
     "kafka_consumergroup_current_offset_sum": "Sum of the committed offsets of a topic.",
     "kafka_consumergroup_lag": "Records left to read.",
@@ -170,7 +170,7 @@ class _Out:
 
 
 def _write_topic(row: TopicRow, node_id: int, out: _Out) -> Slices[None]:
-    topic = _quoted(row.topic)
+    topic, alone = _quoted(row.topic), ReplicaRow(node_id, True, 1, 1)
     out.add("kafka_topic_partitions", f"{{topic={topic}}}", row.partitions)
     for partition in range(row.partitions):
         labels = f'{{topic={topic},partition="{partition}"}}'
@@ -178,11 +178,13 @@ def _write_topic(row: TopicRow, node_id: int, out: _Out) -> Slices[None]:
             start, end = row.ends[partition]
             out.add("kafka_topic_partition_current_offset", labels, end)
             out.add("kafka_topic_partition_oldest_offset", labels, start)
-        out.add("kafka_topic_partition_in_sync_replica", labels, 1)
-        out.add("kafka_topic_partition_leader", labels, node_id)
-        out.add("kafka_topic_partition_leader_is_preferred", labels, 1)
-        out.add("kafka_topic_partition_replicas", labels, 1)
-        out.add("kafka_topic_partition_under_replicated_partition", labels, 0)
+        leader, is_preferred, count, in_sync = row.replicas.get(partition, alone)
+        out.add("kafka_topic_partition_in_sync_replica", labels, in_sync)
+        out.add("kafka_topic_partition_leader", labels, leader)
+        out.add("kafka_topic_partition_leader_is_preferred", labels, int(is_preferred))
+        out.add("kafka_topic_partition_replicas", labels, count)
+        under = "kafka_topic_partition_under_replicated_partition"
+        out.add(under, labels, int(in_sync < count))
         if out.is_full():
             yield
 

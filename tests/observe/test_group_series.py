@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from groupkeeper.observe import group_series
 from groupkeeper.observe.exposition import Exposition
-from groupkeeper.observe.group_rows import GroupRow, LagRow, Sight, TopicRow
+from groupkeeper.observe.group_rows import GroupRow, LagRow, ReplicaRow, Sight, TopicRow
 from groupkeeper.observe.group_series import FAMILIES, OTHER, Series
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.turns import Slices
@@ -246,7 +246,7 @@ class MadeUp(Sight):
         if name == "gone":
             return None
         yield
-        return TopicRow(name, 2, {1: (3, 9)})
+        return TopicRow(name, 2, {1: (3, 9)}, {1: ReplicaRow(3, False, 3, 2)})
 
 
 def text(sight: Sight, most: int = 10_000) -> str:
@@ -272,6 +272,17 @@ def test_an_unknown_lag_in_seconds_and_an_unreadable_log_have_no_sample() -> Non
     assert "groupkeeper_group_lag_seconds" not in {name for name, _ in found}
     ends = {labels for name, labels in found if name == "kafka_topic_partition_current_offset"}
     assert ends == {frozenset({("topic", "t"), ("partition", "1")})}
+
+
+@pytest.mark.parametrize(("partition", "values"), [("0", (1, 7, 1, 1, 0)), ("1", (2, 3, 0, 3, 1))])
+def test_replicas_are_those_that_are_known_or_one_of_this_node(
+    partition: str, values: tuple[int, ...]
+) -> None:
+    found = parsed(text(MadeUp([], ["t"])))
+    names = ("in_sync_replica", "leader", "leader_is_preferred", "replicas")
+    names += ("under_replicated_partition",)
+    where = {"topic": "t", "partition": partition}
+    assert values == tuple(of(found, f"kafka_topic_partition_{each}", **where) for each in names)
 
 
 def test_every_family_is_there_and_has_the_labels_that_it_says(served: Served) -> None:
