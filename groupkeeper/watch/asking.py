@@ -27,7 +27,7 @@ from groupkeeper.topics.log_positions import LogName
 from groupkeeper.watch.offsets import TopicOffsets
 from groupkeeper.watch.rate import Rate
 from groupkeeper.watch.sights import REBALANCING, Description, Listing, Sights
-from groupkeeper.watch.views import WatchedGroups
+from groupkeeper.watch.views import WatchedGroups, WatchedPartition
 
 ASKS_PER_S: Final = 4.0
 """Maximum number of these requests per second, to all nodes together."""
@@ -116,6 +116,15 @@ class Asker:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     # -- what is told ----------------------------------------------------------------------------
+
+    async def began(self, partition: WatchedPartition) -> None:
+        """Note that a partition was read to its end: its groups are described in time, behind those
+        that change, because listings count as evidence only for groups that were described.
+        """
+        for number, group_id in enumerate(partition.group_ids(), 1):
+            self.changed(group_id)
+            if not number % GROUPS_IN_A_SLICE:
+                await asyncio.sleep(0)
 
     def changed(self, group_id: str) -> None:
         """Note that a group has a new record, or is in a rebalance: it is described soon."""

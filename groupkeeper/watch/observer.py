@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from groupkeeper.backoff import Backoff
-from groupkeeper.client import CallFailed, Client
+from groupkeeper.client import Client
 from groupkeeper.client.partitions import EARLIEST, list_offsets
 from groupkeeper.clock import Clock
 from groupkeeper.groups.event_limits import Personal
@@ -22,7 +21,6 @@ from groupkeeper.groups.lag import GroupLags
 from groupkeeper.groups.sight import ScrapeLook
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
-from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.server.retention_lines import RetentionLines, topics_failed
 from groupkeeper.server.tls import ListenersTls
 from groupkeeper.settings.options import Address, ServeOptions
@@ -39,7 +37,7 @@ from groupkeeper.watch.ends import LogEnds
 from groupkeeper.watch.partition import FoldStep, PartitionWatch
 from groupkeeper.watch.report import Report, answered, numbers
 from groupkeeper.watch.store import WatchStore
-from groupkeeper.watch.tail import PAUSE_FIRST_S, PAUSE_MOST_S, RECREATED, Tail, TopicSeen, look
+from groupkeeper.watch.tail import RECREATED, Tail, TopicSeen
 from groupkeeper.watch.views import WRITTEN, WatchedGroup, WatchedGroups, counts_of, view_of
 
 if TYPE_CHECKING:
@@ -97,24 +95,6 @@ class Taken(NamedTuple):
     """Counts of the stored events, by name and labels."""
     grown: int
     """Bytes by which the event log has grown."""
-
-
-async def wait_for_topic(client: Client, topic: str) -> TopicSeen:
-    """Look the topic up, until there is one. Raises CallFailed and NoRight."""
-    backoff, is_told = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S), False
-    while True:
-        try:
-            return await look(client, topic)
-        except CallFailed as failure:
-            if failure.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-        if not is_told:
-            is_told = True
-            _log.warning(
-                f"the cluster has no topic {topic}",
-                why="it is created with the first group; some managed clusters hide it",
-            )
-        await asyncio.sleep(backoff.failed())
 
 
 class Observer:
@@ -299,6 +279,9 @@ class Observer:
             view = self.groups.partitions[partition]
             view.left = max(0, end - self._positions[partition])
             if not view.left:
+                if self._is_asking and not view.is_ready:
+                    view.is_ready = True
+                    await self.asker.began(view)
                 view.is_ready = True
                 self.folds[partition].reached_end()
                 if data:

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import urllib.error
 from pathlib import Path
 
 import pytest
@@ -23,15 +24,21 @@ def test_a_cluster_is_observed(bootstrap: str, tmp_path: Path, capsys: Capture) 
         assert PAIR in names
         rounds = observer.get(f"/api/v1/groups/{PAIR}/rounds")["rounds"]
         assert {each["source"] for each in rounds} == {"log"}
+        observer.asked()
+        assert "groupkeeper_observer_ask_failures_total 0.0" in observer.text("/metrics")
+        assert observer.get(f"/api/v1/groups/{PAIR}/lag")["group"] == PAIR
         assert main(["status", "--http", observer.http]) == 0
         assert f"observer, by {bootstrap}, of cluster" in capsys.readouterr().out
         # The same directory, in use by a running process.
         assert main(["observe", "--bootstrap-server", bootstrap, "--data", str(data)]) == 1
         observer.popen.kill()
         observer.popen.wait(STOP_S)
-    with observing(bootstrap, data) as observer:
+    with observing(bootstrap, data, "--no-ask") as observer:
         observer.caught_up()
         assert observer.get(f"/api/v1/groups/{PAIR}/rounds")["rounds"] == rounds
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            observer.get(f"/api/v1/groups/{PAIR}/lag")
+        assert "groupkeeper_observer_asks_total 0.0" in observer.text("/metrics")
         observer.popen.send_signal(signal.SIGTERM)
         assert observer.popen.wait(STOP_S) == 0
     assert "is in use by another observer: stop it, or choose" in capsys.readouterr().err

@@ -42,6 +42,19 @@ async def test_every_node_is_asked() -> None:
     assert found == {1: ["a", "b"], 2: ["c"]}
 
 
+async def test_a_client_apart_has_a_second_connection_to_a_node() -> None:
+    node = StubNode(1)
+    node.answers["ListGroups"] = group_list("a")
+    async with cluster(node) as bootstrap, Client(bootstrap) as client:
+        await client.call(ListGroupsRequest(), node=1)
+        before = len(node._connections)
+        for _ in range(2):
+            await client.apart().call(ListGroupsRequest(), node=1)
+        assert len(node._connections) == before + 1
+        await client.call(ListGroupsRequest(), node=1)
+        assert len(node._connections) == before + 1
+
+
 async def test_a_request_to_any_node_passes_over_one_that_is_dead() -> None:
     one, two = StubNode(1), StubNode(2)
     two.answers["ListGroups"] = group_list("c")

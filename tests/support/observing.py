@@ -48,6 +48,14 @@ class Observing:
             return refused.code
         return 200
 
+    def asked(self) -> None:
+        """Wait until the cluster was asked for groups and for ends of logs."""
+        end = time.monotonic() + READY_S
+        names = "groupkeeper_observer_asks_total", "groupkeeper_observer_lag_asks_total"
+        while any(f"{each} 0.0" in self.text("/metrics") for each in names):
+            assert time.monotonic() < end, "nothing was asked"
+            time.sleep(0.1)
+
     def caught_up(self) -> None:
         """Wait for `/readyz`."""
         end = time.monotonic() + READY_S

@@ -3,6 +3,8 @@
 import pytest
 
 from groupkeeper.history.asked import Sight
+from groupkeeper.history.evidence import SLACK_MS, Commits, Evidence, evidence_of
+from groupkeeper.history.records import CommitRun
 from groupkeeper.watch.sights import (
     DESCRIBED,
     DESCRIPTIONS,
@@ -78,6 +80,21 @@ def test_a_round_says_between_which_times_it_began(observed: Observed) -> None:
     assert "It began between" in found["text"]
 
 
+def test_the_first_round_after_a_start_has_bounds_too(observed: Observed) -> None:
+    ann, bea, first, second = pair(observed)
+    observed.kill()
+    observed.start()
+    observed.caught_up()
+    observed.served.advance(3)
+    settle(observed.served.client(), "other")  # a record tells the difference of clocks
+    bea.leave(second, group_id="billing")
+    observed.served.advance(3)
+    synced(ann, ann.join("billing", first))
+    observed.caught_up()
+    found = observed.web.found("groups", "billing", "rounds")["rounds"][-1]
+    assert found["first_seen_ms"] is not None, found
+
+
 def test_what_came_first_is_known_if_it_was_seen(observed: Observed) -> None:
     came_and_left(observed)
     inferred, told = codes(observed.inferred()), codes(observed.told())
@@ -97,6 +114,20 @@ def test_events_are_stored_once_if_the_next_process_lacks_the_evidence(observed:
     observed.start()
     observed.caught_up()
     assert observed.inferred() == before
+
+
+def test_silence_shows_nothing_while_there_is_nothing_to_commit() -> None:
+    held = {("orders", 0): Commits("bea"), ("orders", 1): Commits("bea")}
+    for place, commits in held.items():
+        for number in range(4):
+            at = number, number, "g", *place, 1_000 * number, 1_000 * number, 1, 0
+            commits.add(CommitRun(*at), -1, is_whole=True)
+    due_ms = 3_000 + 1_000 + SLACK_MS
+    assert evidence_of(held, {})["bea"] == Evidence(3_000, 1_000)
+    both = dict.fromkeys(held, due_ms)
+    assert evidence_of(held, both)["bea"] == Evidence(3_000, None)
+    assert evidence_of(held, {("orders", 0): due_ms})["bea"] == Evidence(3_000, 1_000)
+    assert evidence_of(held, both | {("orders", 1): due_ms - 1})["bea"] == Evidence(3_000, 1_000)
 
 
 # -- what is kept --------------------------------------------------------------------------------

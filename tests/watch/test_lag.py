@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from groupkeeper.client import CallFailed, Client
+from groupkeeper.coordinator.records import offset_in
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -27,7 +28,7 @@ from groupkeeper.protocol.messages.offset_delete import (
 from groupkeeper.turns import PacedTurns
 from groupkeeper.watch import ends as ends_module
 from groupkeeper.watch.ends import ASKS_PER_S, PARTITIONS_AT_ONCE, ROUND_S, LogEnds
-from groupkeeper.watch.offsets import CommittedOffsets, TopicOffsets
+from groupkeeper.watch.offsets import AGAIN, CommittedOffsets, TopicOffsets, commits_again
 from tests.conftest import Lines
 from tests.groups.test_lag import produce
 from tests.simulation.cluster import VirtualClock
@@ -44,7 +45,7 @@ def value(offset: int) -> bytes:
 
 
 def offset_of(offsets: CommittedOffsets, group: str, topic: str, partition: int) -> int:
-    return int.from_bytes(offsets.groups[group][topic][partition][2:], "big")
+    return offset_in(offsets.groups[group][topic][partition])
 
 
 @pytest.fixture
@@ -169,6 +170,20 @@ def test_offsets_are_restored_from_their_states() -> None:
     assert [name for name, _ in offsets.take_changed(whole=True)] == ["g"]
 
 
+def test_a_client_that_commits_the_same_offset_again_is_known() -> None:
+    offsets, again = CommittedOffsets(), CommittedOffsets()
+    places = [("g", "orders", 0), ("g", "orders", 1)]
+    for numbers in ((5, 5), (5, 6), (7, 7)):
+        offsets.put([(place, value(each)) for place, each in zip(places, numbers, strict=True)])
+    for group, state in offsets.take_changed():
+        assert state is not None
+        again.restore(group, state)
+    for each in (offsets, again):
+        heads = each.groups["g"]["orders"]
+        assert [commits_again(heads[0]), commits_again(heads[1])] == [True, False]
+        assert [offset_of(each, *place) for place in places] == [7, 7]
+
+
 # -- the ends of logs ----------------------------------------------------------------------------
 
 
@@ -256,6 +271,22 @@ def test_ends_and_starts_are_known_after_a_round() -> None:
         del groups["g"]["orders"]
         await virtual(2 * ROUND_S)
         assert await ends.extents([("orders", 0)]) == {}
+
+    played(play)
+
+
+def test_partitions_are_idle_until_their_end_was_asked_for() -> None:
+    async def play(leaders: Leaders, groups: dict[str, TopicOffsets], ends: LogEnds) -> None:
+        leaders.topics = {"orders": 4}
+        read, behind, again = value(100)[:10], value(99)[:10], value(100)[:10] + AGAIN
+        groups["g"] = {"orders": {0: read, 1: behind, 2: again}, "gone": {0: read}}
+        assert ends.idle(groups["g"]) == {}
+        await virtual(ROUND_S / 2)
+        asked_ms = ends._clock.wall()
+        await virtual(2 * ROUND_S)
+        [(place, idle_ms)] = ends.idle(groups["g"]).items()
+        assert place == ("orders", 0)
+        assert asked_ms < idle_ms < ends._clock.wall()
 
     played(play)
 

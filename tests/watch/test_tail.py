@@ -11,7 +11,6 @@ from groupkeeper.client import CallFailed, Client
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import CorruptBatch, encode_batch, iter_batches, patch
 from groupkeeper.watch import tail as tail_module
-from groupkeeper.watch.observer import wait_for_topic
 from groupkeeper.watch.tail import (
     DELETED,
     FETCH_S,
@@ -23,6 +22,7 @@ from groupkeeper.watch.tail import (
     Tail,
     TopicChanged,
     look,
+    wait_for_topic,
 )
 from tests.conftest import Lines
 from tests.support.virtual_loop import VirtualLoop

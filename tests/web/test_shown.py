@@ -93,6 +93,17 @@ def test_a_group_without_members_says_what_is_left_to_read(
     assert text in text_of(drawn("barrier.js", "quiet(live, lag, 0)", live=live, lag=lag))
 
 
+def test_a_rebalance_of_an_observed_group_does_not_say_who_has_rejoined() -> None:
+    seen = {"came": ["sam-1"], "gone": ["fred-1"]}
+    members = [{"member": "fred-1", "instance": "pod-3"}]
+    live = {"rebalance": {"phase": "join", "since_ms": 3_000}, "members": members, "seen": seen}
+    texts = [text_of(each) for each in drawn("barrier.js", "seenPhase(live, 1000)", live=live)]
+    assert texts[0].startswith(
+        "Join phase: first seen 4.0 s ago, by asking the coordinator. Who has"
+    )
+    assert texts[1:] == ["New: sam-1.", "Gone: pod-3."]
+
+
 # -- times and clients ---------------------------------------------------------------------------
 
 

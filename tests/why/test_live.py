@@ -110,3 +110,12 @@ def test_lost_members_are_named() -> None:
     lost = member("fred", instance="pod-3", reserved_ms=3_000)
     text = live_text(view(members=[member("lea"), lost], seats_end_in_ms=57_000))
     assert text.endswith(" pod-3 lost: the partitions are reserved for another 57 s.")
+
+
+def test_a_rebalance_that_an_observer_asked_for_says_so_and_who_came_and_is_gone() -> None:
+    seen = {"first_ms": 1, "last_ms": 2, "came": ["sam-1"], "gone": ["fred-1"]}
+    phase = {"phase": "join", "since_ms": 3_000, "initial_delay": False, "cause": {}}
+    assert live_text(view("PreparingRebalance", rebalance=phase, seen=seen)) == (
+        "Now: PreparingRebalance for 3.0 s, generation 4, 2 members. It is at least that old: the "
+        "coordinator was asked. New: sam-1. Gone: fred-1."
+    )
