@@ -15,7 +15,7 @@ from groupkeeper.history.records import RecordedMember
 from groupkeeper.history.rows import SEEN
 
 
-class Sight(NamedTuple):
+class Sighting(NamedTuple):
     """What an answer shows of a group. The moment is between `from_ms` and `until_ms`, both Unix ms
     of the coordinator's clock. `members` are ids; None if the answer does not list them.
     """
@@ -29,7 +29,7 @@ class Sight(NamedTuple):
 class Asked(NamedTuple):
     """What an observer asked about a group."""
 
-    sights: Sequence[Sight] = ()
+    sightings: Sequence[Sighting] = ()
     idle: Mapping[tuple[str, int], int] = {}
     """(topic, partition) -> time until which its owner had nothing to commit, in Unix ms."""
 
@@ -90,12 +90,12 @@ UNSEEN: Final = SeenStart()
 
 
 def seen_start(
-    sights: Iterable[Sight], members: Collection[str], since_ms: int, end_ms: int
+    sightings: Iterable[Sighting], members: Collection[str], since_ms: int, end_ms: int
 ) -> SeenStart:
     """Return what answers show of a join phase that ended at `end_ms`, after the record of
     `since_ms` with these members.
     """
-    known = [each for each in sights if since_ms < each.from_ms and each.until_ms <= end_ms]
+    known = [each for each in sightings if since_ms < each.from_ms and each.until_ms <= end_ms]
     known.sort(key=itemgetter(0))
     after_ms = max((each.from_ms for each in known if not each.is_rebalancing), default=None)
     phase = [each for each in known if each.is_rebalancing and each.from_ms >= (after_ms or 0)]

@@ -166,7 +166,7 @@ class Story:
         )
         if not setting.reloaded:
             since_ms, members = self.time_ms, self._members
-            seen = seen_start(asked.sights, members, since_ms, end_ms)
+            seen = seen_start(asked.sightings, members, since_ms, end_ms)
             setting = setting._replace(seen=seen)
         cause = InferredCause(UNKNOWN)
         if is_round:

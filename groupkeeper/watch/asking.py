@@ -25,8 +25,8 @@ from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.topics.log_positions import LogName
 from groupkeeper.watch.offsets import TopicOffsets
-from groupkeeper.watch.rate import Rate
-from groupkeeper.watch.sights import REBALANCING, Description, Listing, Sights
+from groupkeeper.watch.rate import RequestRate
+from groupkeeper.watch.sightings import REBALANCING, Description, GroupListing, Sightings
 from groupkeeper.watch.views import WatchedGroups, WatchedPartition
 
 ASKS_PER_S: Final = 4.0
@@ -82,10 +82,10 @@ class Asker:
         idle: Callable[[TopicOffsets], Mapping[LogName, int]] = lambda offsets: {},
     ) -> None:
         self.stats = AskStats()
-        self.sights = Sights()
+        self.sightings = Sightings()
         self._client, self._groups, self._leaders = client, groups, leaders
         self._clock, self._idle = clock, idle
-        self._rate = Rate(ASKS_PER_S)
+        self._rate = RequestRate(ASKS_PER_S)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._queues: dict[int, dict[str, None]] = {}
         """Groups to describe by node, the one that changed last at the end."""
@@ -145,12 +145,13 @@ class Asker:
     def asked(self, group_id: str) -> Asked:
         """Return what is known of a group. May be called by another thread."""
         partition = self._groups.of(group_id)
-        sights = self.sights.of(group_id, partition.index, self._leaders().get(partition.index))
-        ahead_ms = self.sights.ahead_ms(partition.index)
+        index = partition.index
+        sightings = self.sightings.of(group_id, index, self._leaders().get(index))
+        ahead_ms = self.sightings.ahead_ms(index)
         offsets = partition.offsets.get(group_id)
         if offsets is None or ahead_ms is None:
-            return Asked(sights)
-        return Asked(sights, {each: ms - ahead_ms for each, ms in self._idle(offsets).items()})
+            return Asked(sightings)
+        return Asked(sightings, {each: ms - ahead_ms for each, ms in self._idle(offsets).items()})
 
     def _node_of(self, group_id: str) -> int | None:
         return self._leaders().get(self._groups.of(group_id).index)
@@ -201,8 +202,8 @@ class Asker:
             for each in answer.groups
             if each.group_state in REBALANCING
         }
-        listing = Listing(sent_ms, at_ms, found, leaders)
-        before = self.sights.listed(node, listing)
+        listing = GroupListing(sent_ms, at_ms, found, leaders)
+        before = self.sightings.listed(node, listing)
         for number, group_id in enumerate(() if before is None else before.rebalancing, 1):
             if group_id not in found:
                 self._groups.of(group_id).phases.over(group_id)
@@ -214,7 +215,7 @@ class Asker:
             if not number % GROUPS_IN_A_SLICE:
                 await asyncio.sleep(0)
 
-    def _see(self, group_id: str, node: int, listing: Listing, *, is_idle: bool) -> None:
+    def _see(self, group_id: str, node: int, listing: GroupListing, *, is_idle: bool) -> None:
         """Show a rebalance under way. Its members are asked for when it is new, and again while
         there is nothing else to ask.
         """
@@ -252,7 +253,7 @@ class Asker:
             else:
                 members = frozenset(each.member_id for each in row.members)
                 found = Description(sent_ms, at_ms, row.group_state, members)
-                self.sights.described(row.group_id, found)
+                self.sightings.described(row.group_id, found)
                 self._groups.of(row.group_id).phases.describe(row.group_id, members)
         if denied:
             self._deny(denied)
@@ -265,7 +266,7 @@ class Asker:
         until_ms = self._clock.now() + DENIED_MS
         for group_id in some:
             self._denied[group_id] = until_ms
-            self.sights.hidden(group_id)
+            self.sightings.hidden(group_id)
         if times := self._seldom.due("denied"):
             _log.warning(
                 "groups may not be asked about",

@@ -32,7 +32,7 @@ from groupkeeper.topics.log_positions import Extent, LogName, Position
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
 from groupkeeper.watch.offsets import TopicOffsets, commits_again
-from groupkeeper.watch.rate import Rate
+from groupkeeper.watch.rate import RequestRate
 
 ASKS_PER_S: Final = 4.0
 """Maximum number of these requests per second, to all nodes together."""
@@ -86,7 +86,7 @@ class LogEnds:
         self.catalog = _Catalog()
         self._client, self._offsets = client, offsets
         self._clock, self._turns = clock, turns
-        self._rate = Rate(ASKS_PER_S)
+        self._rate = RequestRate(ASKS_PER_S)
         self._known: dict[LogName, Extent] = {}
         self._asked_ms: dict[LogName, int] = {}
         """When the ends were asked for the last time."""

@@ -285,7 +285,7 @@ class Observer:
                 view.is_ready = True
                 self.folds[partition].reached_end()
                 if data:
-                    self.asker.sights.received(
+                    self.asker.sightings.received(
                         partition, self.folds[partition].last_ms, received_ms
                     )
 

@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Final
 
 from groupkeeper.coordinator.records import offset_in
-from groupkeeper.watch.records import Place
+from groupkeeper.watch.records import CommitPlace
 
 OFFSETS_MOST: Final = 200_000
 """Maximum number of offsets of one partition; others are not kept until some are deleted."""
@@ -37,7 +37,7 @@ class CommittedOffsets:
         self._most = most
         self._dirty: dict[str, None] = {}
 
-    def put(self, commits: Iterable[tuple[Place, bytes | None]]) -> None:
+    def put(self, commits: Iterable[tuple[CommitPlace, bytes | None]]) -> None:
         """Add commits in the order of the log; None deletes an offset."""
         for (group, topic, partition), value in commits:
             if value is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from groupkeeper.coordinator.group import Group, GroupState
-from groupkeeper.watch.sights import REBALANCING
+from groupkeeper.watch.sightings import REBALANCING
 
 IDS_SHOWN: Final = 200
 """Maximum number of ids of members that are shown as new, and as gone."""

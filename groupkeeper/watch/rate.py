@@ -3,7 +3,7 @@
 import asyncio
 
 
-class Rate:
+class RequestRate:
     """Turns at even intervals, in the order in which they are asked for."""
 
     def __init__(self, per_s: float) -> None:

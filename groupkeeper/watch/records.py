@@ -66,9 +66,9 @@ _SMALLEST_OLD: Final = 26
 """Size of the smallest message of magic 0, including offset and length."""
 _TYPES: Final = frozenset({*KNOWN_TYPES, GROUP_CONFIGS_TYPE, GROUP_SEAT_TYPE})
 
-Place = tuple[str, str, int]
+CommitPlace = tuple[str, str, int]
 """Group, topic and partition of a commit."""
-_OTHER: Final[Place] = ("", "", -1)
+_OTHER: Final[CommitPlace] = ("", "", -1)
 """Stands for the place of a group that was not asked for."""
 
 
@@ -88,10 +88,10 @@ class LogReader:
         self.first_error = ""
         self.epoch = -1
         """Leader epoch of the last record read; -1 if it is unknown."""
-        self.newest: dict[Place, bytes | None] = {}
+        self.newest: dict[CommitPlace, bytes | None] = {}
         """Value of the last commit of the last response for each place; None if it was deleted."""
         self._partition, self._group = partition, group
-        self._places: dict[bytes | None, Place] = {}
+        self._places: dict[bytes | None, CommitPlace] = {}
         self._heads = CommitHeads()
         self._next = -1
         self._whole_from = 0
@@ -242,7 +242,7 @@ class LogReader:
                 if value is not None:
                     run.add(offset, ms)
 
-    def _decoded(self, epoch: int, batch: int, record: Record, piece: "_Piece") -> Place:
+    def _decoded(self, epoch: int, batch: int, record: Record, piece: "_Piece") -> CommitPlace:
         """Return the place of a commit; add any other record to `piece`."""
         key = record.key or b""
         try:
@@ -270,7 +270,7 @@ class LogReader:
             )
         return _OTHER
 
-    def _remembered(self, key: bytes, found: OffsetCommitKey) -> Place:
+    def _remembered(self, key: bytes, found: OffsetCommitKey) -> CommitPlace:
         if len(self._places) >= MOST_KEYS:
             self._places.clear()
         is_wanted = self._group in (None, found.group)
@@ -283,7 +283,7 @@ class _Piece:
     """The items of one response."""
 
     def __init__(self) -> None:
-        self.newest: dict[Place, bytes | None] = {}
+        self.newest: dict[CommitPlace, bytes | None] = {}
         self.runs: dict[bytes | None, _Run] = {}
         """Runs that may go on, by the key of their commits."""
         self._of_group: dict[str, list[bytes | None]] = {}
@@ -297,7 +297,7 @@ class _Piece:
         self._more = 0
         """Last record, and number, of those that are to be added to the last span."""
 
-    def begin(self, key: bytes | None, place: Place, offset: int, ms: int) -> None:
+    def begin(self, key: bytes | None, place: CommitPlace, offset: int, ms: int) -> None:
         """Begin a run with its first commit."""
         self.runs[key] = _Run(place, offset, ms)
         self._of_group.setdefault(place[0], []).append(key)
@@ -356,7 +356,7 @@ class _Run:
         *("_longest_ms", "place"),
     )
 
-    def __init__(self, place: Place, offset: int, ms: int) -> None:
+    def __init__(self, place: CommitPlace, offset: int, ms: int) -> None:
         self.place, self._commits, self._longest_ms = place, 1, 0
         self._first_offset = self._last_offset = offset
         self._first_ms = self._last_ms = self._latest_ms = ms

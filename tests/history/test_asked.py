@@ -1,22 +1,22 @@
 """What answers of a coordinator show of the start of a join phase."""
 
-from groupkeeper.history.asked import UNSEEN, SeenStart, Sight, seen_start
+from groupkeeper.history.asked import UNSEEN, SeenStart, Sighting, seen_start
 from groupkeeper.history.records import RecordedMember
 
 SINCE, END = 10_000, 20_000
 BOTH = ("ann", "bea")
 
 
-def quiet(at: int) -> Sight:
-    return Sight(at, at + 100, is_rebalancing=False)
+def quiet(at: int) -> Sighting:
+    return Sighting(at, at + 100, is_rebalancing=False)
 
 
-def busy(at: int, *members: str) -> Sight:
-    return Sight(at, at + 100, is_rebalancing=True, members=members or None)
+def busy(at: int, *members: str) -> Sighting:
+    return Sighting(at, at + 100, is_rebalancing=True, members=members or None)
 
 
-def seen(*sights: Sight) -> SeenStart:
-    return seen_start(sights, BOTH, SINCE, END)
+def seen(*sightings: Sighting) -> SeenStart:
+    return seen_start(sightings, BOTH, SINCE, END)
 
 
 def member(name: str) -> RecordedMember:
@@ -39,7 +39,7 @@ def test_a_phase_before_and_one_after_the_round_are_others() -> None:
 
 
 def test_an_answer_that_may_be_of_another_time_counts_for_neither() -> None:
-    assert seen(Sight(9_990, 10_010, False), Sight(19_990, 20_010, True)) == UNSEEN
+    assert seen(Sighting(9_990, 10_010, False), Sighting(19_990, 20_010, True)) == UNSEEN
 
 
 def test_members_are_gone_by_the_first_answer_without_them() -> None:

@@ -253,7 +253,7 @@ def test_a_group_that_may_not_be_described_is_told_and_left_alone(lines: Lines) 
             asker.changed("g")
             await virtual(2)
         assert len(described(cluster)) == 1
-        assert asker.asked("g").sights == ()
+        assert asker.asked("g").sightings == ()
         await virtual(DENIED_MS / 1000)
         asker.changed("g")
         await virtual(2)

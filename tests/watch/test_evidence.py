@@ -2,18 +2,18 @@
 
 import pytest
 
-from groupkeeper.history.asked import Sight
+from groupkeeper.history.asked import Sighting
 from groupkeeper.history.evidence import SLACK_MS, Commits, Evidence, evidence_of
 from groupkeeper.history.records import CommitRun
-from groupkeeper.watch.sights import (
+from groupkeeper.watch.sightings import (
     DESCRIBED,
     DESCRIPTIONS,
     LATENCY_MS,
     LISTINGS,
     WINDOW_MS,
     Description,
-    Listing,
-    Sights,
+    GroupListing,
+    Sightings,
 )
 from tests.support.requests import join_request
 from tests.support.served import Client, Served, settle
@@ -133,11 +133,11 @@ def test_silence_shows_nothing_while_there_is_nothing_to_commit() -> None:
 # -- what is kept --------------------------------------------------------------------------------
 
 
-def sights(*, described: bool = True) -> Sights:
+def sightings(*, described: bool = True) -> Sightings:
     """Of a partition whose records are received 20 ms after their time by the observer's clock,
     which is a second ahead: 1020 ms.
     """
-    found = Sights()
+    found = Sightings()
     found.received(0, 50_000, 51_020)
     if described:
         found.described("g", Description(60_000, 60_100, "Stable", frozenset({"ann"})))
@@ -145,15 +145,15 @@ def sights(*, described: bool = True) -> Sights:
 
 
 def test_times_are_those_of_the_coordinators_clock() -> None:
-    found = sights()
-    found.listed(1, Listing(61_000, 61_010, {"g": "PreparingRebalance"}, LED))
+    found = sightings()
+    found.listed(1, GroupListing(61_000, 61_010, {"g": "PreparingRebalance"}, LED))
     listed, described = found.of("g", 0, 1)
-    assert listed == Sight(59_980, 59_990 + LATENCY_MS, True)
-    assert described == Sight(58_980, 59_080 + LATENCY_MS, False, frozenset({"ann"}))
+    assert listed == Sighting(59_980, 59_990 + LATENCY_MS, True)
+    assert described == Sighting(58_980, 59_080 + LATENCY_MS, False, frozenset({"ann"}))
 
 
 def test_the_least_age_of_the_last_minutes_is_the_difference_of_the_clocks() -> None:
-    found = sights()
+    found = sightings()
     found.received(0, 60_000, 63_000)  # late
     assert found.of("g", 0, 1)[-1].from_ms == 58_980
     for number in (1, 2):  # the clock was set forward
@@ -163,28 +163,28 @@ def test_the_least_age_of_the_last_minutes_is_the_difference_of_the_clocks() -> 
 
 
 def test_listings_count_only_of_the_coordinator_and_for_groups_that_may_be_seen() -> None:
-    found = sights(described=False)
-    found.listed(1, Listing(61_000, 61_010, {}, LED))
+    found = sightings(described=False)
+    found.listed(1, GroupListing(61_000, 61_010, {}, LED))
     assert found.of("g", 0, 1) == (), "it may be hidden"
-    found = sights()
-    found.listed(1, Listing(61_000, 61_010, {}, {0: 2}))
-    found.listed(2, Listing(61_000, 61_010, {}, LED))
+    found = sightings()
+    found.listed(1, GroupListing(61_000, 61_010, {}, {0: 2}))
+    found.listed(2, GroupListing(61_000, 61_010, {}, LED))
     assert len(found.of("g", 0, 1)) == 1
     found.hidden("g")
     assert found.of("g", 0, 1) == ()
 
 
 def test_nothing_is_evidence_without_a_record_that_tells_the_difference_of_clocks() -> None:
-    found = Sights()
+    found = Sightings()
     found.described("g", Description(60_000, 60_100, "Stable", frozenset({"ann"})))
     assert found.of("g", 0, 1) == ()
-    assert sights().of("g", 0, None) == ()
+    assert sightings().of("g", 0, None) == ()
 
 
 def test_the_last_answers_are_kept() -> None:
-    found = sights()
+    found = sightings()
     for number in range(LISTINGS + 5):
-        found.listed(1, Listing(number, number, {}, LED))
+        found.listed(1, GroupListing(number, number, {}, LED))
     for number in range(DESCRIPTIONS + 5):
         found.described("g", Description(number, number, "Stable", frozenset()))
     assert len(found.of("g", 0, 1)) == LISTINGS + DESCRIPTIONS

@@ -12,7 +12,7 @@ Of a partition that no record came of, nothing is evidence.
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from groupkeeper.history.asked import Sight
+from groupkeeper.history.asked import Sighting
 
 LISTINGS: Final = 64
 """Listings of a node to keep, the last ones: about a minute."""
@@ -30,7 +30,7 @@ REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
 """States of a group in a rebalance."""
 
 
-class Listing(NamedTuple):
+class GroupListing(NamedTuple):
     """An answer to ListGroups."""
 
     sent_ms: int
@@ -69,13 +69,13 @@ class _Difference:
         return min(self._before_ms, self._least_ms)
 
 
-class Sights:
+class Sightings:
     """The answers of all nodes. `of` may be called by another thread: what it reads is replaced,
     not changed.
     """
 
     def __init__(self) -> None:
-        self._listings: dict[int, tuple[Listing, ...]] = {}
+        self._listings: dict[int, tuple[GroupListing, ...]] = {}
         self._described: dict[str, tuple[Description, ...]] = {}
         self._differences: dict[int, _Difference] = {}
 
@@ -88,7 +88,7 @@ class Sights:
         else:
             known.add(age_ms, now_ms)
 
-    def listed(self, node: int, listing: Listing) -> Listing | None:
+    def listed(self, node: int, listing: GroupListing) -> GroupListing | None:
         """Keep a listing, and return the one before."""
         before = self._listings.get(node, ())
         self._listings[node] = (*before[1 - LISTINGS :], listing)
@@ -112,14 +112,14 @@ class Sights:
         difference = self._differences.get(partition)
         return None if difference is None else difference.ms
 
-    def of(self, group: str, partition: int, node: int | None) -> tuple[Sight, ...]:
+    def of(self, group: str, partition: int, node: int | None) -> tuple[Sighting, ...]:
         """Return what is known of a group, whose coordinator is `node`, on its clock."""
         ahead_ms = self.ahead_ms(partition)
         descriptions = self._described.get(group, ())
         if ahead_ms is None or node is None or not descriptions:
             return ()
         listings = [
-            Sight(
+            Sighting(
                 each.sent_ms - ahead_ms,
                 each.received_ms - ahead_ms + LATENCY_MS,
                 group in each.rebalancing,
@@ -128,7 +128,7 @@ class Sights:
             if each.leaders.get(partition) == node
         ]
         described = [
-            Sight(
+            Sighting(
                 each.sent_ms - ahead_ms,
                 each.received_ms - ahead_ms + LATENCY_MS,
                 each.state in REBALANCING,
