@@ -38,6 +38,8 @@ ASKS_PER_S: Final = 4.0
 """Maximum number of these requests per second, to all nodes together."""
 ROUND_S: Final = 10.0
 """Least time from the begin of a round to that of the next one."""
+EMPTY_S: Final = 0.5
+"""Interval at which committed offsets are looked for while there are none."""
 STARTS_EVERY: Final = 10
 """Rounds of which one also asks where logs begin."""
 PARTITIONS_AT_ONCE: Final = 300
@@ -130,6 +132,10 @@ class LogEnds:
         while True:
             begun_s = self._clock.seconds()
             places = await self._turns.run(self._places())
+            if not places:
+                await self._turns.run(self._forget(places))
+                await asyncio.sleep(EMPTY_S)
+                continue
             are_wanted = not number % STARTS_EVERY
             number += 1
             for some in chunks(places, PARTITIONS_AT_ONCE):

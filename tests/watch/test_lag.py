@@ -281,7 +281,8 @@ def test_partitions_are_idle_until_their_end_was_asked_for() -> None:
         read, behind, again = value(100)[:10], value(99)[:10], value(100)[:10] + AGAIN
         groups["g"] = {"orders": {0: read, 1: behind, 2: again}, "gone": {0: read}}
         assert ends.idle(groups["g"]) == {}
-        await virtual(ROUND_S / 2)
+        await virtual(2)
+        assert [*ends.idle(groups["g"])] == [("orders", 0)], "the first round is soon"
         asked_ms = ends._clock.wall()
         await virtual(2 * ROUND_S)
         [(place, idle_ms)] = ends.idle(groups["g"]).items()
