@@ -6,35 +6,54 @@ Only the times of records (`lag.py`) are kept between scrapes.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.group import Group
 from groupkeeper.groups.group_partitions import ServedGroups
-from groupkeeper.groups.lag import Extents, GroupLags, PartitionLag, add_behind, lag_ms, lags_of
-from groupkeeper.observe.group_rows import GroupRow, LagRow, Sight, TopicRow
+from groupkeeper.groups.lag import (
+    Extents,
+    GroupLags,
+    LagCatalog,
+    PartitionLag,
+    add_behind,
+    lag_ms,
+    lags_of,
+)
+from groupkeeper.observe.group_rows import GroupRow, LagRow, ReplicaRow, Sight, TopicRow
 from groupkeeper.topics.log_positions import Position
 from groupkeeper.topics.names import RESERVED
 from groupkeeper.topics.slices import Pace
-from groupkeeper.topics.topics import Topics
 from groupkeeper.turns import Slices, Turns
 
 IDS_IN_A_SLICE: Final = 5_000
 """Group ids examined per slice."""
+_ON_THIS_NODE: Final[Mapping[int, ReplicaRow]] = {}
+
+
+class ScrapedTopics(Protocol):
+    """See `topics.topics.Topics`."""
+
+    @property
+    def catalog(self) -> LagCatalog: ...
+
+    def partition_count(self, name: str) -> int | None: ...
 
 
 @dataclass(slots=True)
 class ScrapeLook:
-    """Collects the groups and topics of a server."""
+    """Collects the groups and topics of a server, or of an observed cluster."""
 
     node_id: int
     partitions: ServedGroups
-    topics: Topics
+    topics: ScrapedTopics
     lags: GroupLags
     turns: Turns
     clock: Clock
     brokers: Callable[[], int] = lambda: 1
     """Returns the number of brokers of the cluster."""
+    replicas: Callable[[str], Mapping[int, ReplicaRow]] = lambda _: _ON_THIS_NODE
+    """Returns the replicas of a topic by partition, where they are not on this node alone."""
 
     async def look(self, first: Collection[str]) -> Sight:
         """See `group_rows.Look`. If records are too many, the first groups' times are looked up."""
@@ -92,7 +111,7 @@ class LiveSight(Sight):
                 ends[index] = extent.start_offset, extent.end_offset
             if self.pace.spent():
                 yield
-        return TopicRow(name, count, ends)
+        return TopicRow(name, count, ends, self.server.replicas(name))
 
     def group(self, group_id: str) -> Slices[GroupRow | None]:
         group = self.server.lags.group(group_id)

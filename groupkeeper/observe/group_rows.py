@@ -52,7 +52,7 @@ class ReplicaRow(NamedTuple):
     """Node id; -1 if there is none."""
     is_preferred: bool
     """Whether the leader is the first replica."""
-    count: int
+    replicas: int
     in_sync: int
 
 

@@ -178,13 +178,13 @@ def _write_topic(row: TopicRow, node_id: int, out: _Out) -> Slices[None]:
             start, end = row.ends[partition]
             out.add("kafka_topic_partition_current_offset", labels, end)
             out.add("kafka_topic_partition_oldest_offset", labels, start)
-        leader, is_preferred, count, in_sync = row.replicas.get(partition, alone)
+        leader, is_preferred, replicas, in_sync = row.replicas.get(partition, alone)
         out.add("kafka_topic_partition_in_sync_replica", labels, in_sync)
         out.add("kafka_topic_partition_leader", labels, leader)
         out.add("kafka_topic_partition_leader_is_preferred", labels, int(is_preferred))
-        out.add("kafka_topic_partition_replicas", labels, count)
+        out.add("kafka_topic_partition_replicas", labels, replicas)
         under = "kafka_topic_partition_under_replicated_partition"
-        out.add(under, labels, int(in_sync < count))
+        out.add(under, labels, int(in_sync < replicas))
         if out.is_full():
             yield
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from groupkeeper.backoff import Backoff
 from groupkeeper.client import CallFailed, Client
@@ -25,6 +25,7 @@ from groupkeeper.client.partitions import (
 )
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.records import offset_in
+from groupkeeper.observe.group_rows import ReplicaRow
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.seldom import Seldom
 from groupkeeper.protocol.errors import ErrorCode
@@ -64,12 +65,12 @@ class EndStats:
 
 
 class _Catalog:
-    """The partitions whose ends are known, as `GroupLags` reads a catalog."""
+    """The topics with committed offsets, as `GroupLags` reads a catalog."""
 
     def __init__(self) -> None:
         self.by_name: Mapping[str, object] = {}
         self.counts: dict[str, int] = {}
-        """Topic -> one more than its highest partition with a committed offset."""
+        """Topic -> number of its partitions."""
 
 
 class LogEnds:
@@ -92,6 +93,8 @@ class LogEnds:
         self._known: dict[LogName, Extent] = {}
         self._asked_ms: dict[LogName, int] = {}
         """When the ends were asked for the last time."""
+        self._replicas: dict[str, dict[int, ReplicaRow]] = {}
+        """By topic and partition."""
         self._seldom = Seldom(clock.seconds)
 
     # -- for `GroupLags` -------------------------------------------------------------------------
@@ -123,6 +126,16 @@ class LogEnds:
             and offset_in(head) == extent.end_offset
             and not commits_again(head)
         }
+
+    # -- for `ScrapeLook` ------------------------------------------------------------------------
+
+    def partition_count(self, topic: str) -> int | None:
+        """Return the number of partitions of a topic; None if no group has an offset of it."""
+        return self.catalog.counts.get(topic)
+
+    def replicas(self, topic: str) -> Mapping[int, ReplicaRow]:
+        """Return the replicas of a topic by partition, as of the last round."""
+        return self._replicas.get(topic, {})
 
     # -- rounds ----------------------------------------------------------------------------------
 
@@ -170,11 +183,12 @@ class LogEnds:
             if place in self._known:
                 known[place] = self._known[place]
                 asked_ms[place] = self._asked_ms[place]
-                counts[place[0]] = place[1] + 1
+                counts[place[0]] = max(place[1] + 1, len(self.replicas(place[0])))
             if pace.spent():
                 yield
         self._known, self.catalog.counts = known, counts
         self._asked_ms = asked_ms
+        self._replicas = {topic: self._replicas[topic] for topic in counts}
 
     async def _ask(self, places: Sequence[LogName], *, with_starts: bool) -> None:
         """Ask for the ends of some logs. Raises CallFailed."""
@@ -186,6 +200,7 @@ class LogEnds:
         if denied:
             self._deny(denied)
         leaders = leaders_in(topics)
+        self._replicas |= {each.name: _replicas_in(each) for each in topics if not each.error_code}
         nodes = {leaders[each] for each in places if each in leaders}
         at_ms = self._clock.wall()
         found = await self._offsets_at(leaders, places, LATEST, len(nodes))
@@ -220,6 +235,19 @@ class LogEnds:
                 topics=", ".join(topics[:3]),
                 times=times,
             )
+
+
+# Any: a row of Metadata.
+def _replicas_in(topic: Any) -> dict[int, ReplicaRow]:
+    return {
+        each.partition_index: ReplicaRow(
+            each.leader_id,
+            each.leader_id in each.replica_nodes[:1],
+            len(each.replica_nodes),
+            len(each.isr_nodes),
+        )
+        for each in topic.partitions
+    }
 
 
 def _some(

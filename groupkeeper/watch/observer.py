@@ -212,7 +212,8 @@ class Observer:
         self.ends = LogEnds(self._client.apart(), groups.offsets, self.clock, turns)
         self._lags = GroupLags(groups, self.ends, turns)
         brokers = lambda: len(self._client.nodes)  # noqa: E731
-        look_at = ScrapeLook(0, groups, self.topics, self._lags, turns, self.clock, brokers)
+        ends, lags = self.ends, self._lags
+        look_at = ScrapeLook(0, groups, ends, lags, turns, self.clock, brokers, ends.replicas)
         metrics.look = look_at.look
 
     async def run(self) -> None:

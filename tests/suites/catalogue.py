@@ -11,7 +11,7 @@ from tests.suites.kafka_python import KafkaPython
 from tests.suites.kafka_tools import KafkaTools
 from tests.suites.kafkajs import KafkaJs, Platformatic
 from tests.suites.policies import Policies
-from tests.suites.prometheus import Prometheus
+from tests.suites.prometheus import ObservedPrometheus, Prometheus
 from tests.suites.ranges import Ranges
 from tests.suites.report import Report
 from tests.suites.s3 import S3
@@ -38,6 +38,7 @@ SUITES: dict[str, Suite] = {
         SparkCluster(),
         SparkTables(),
         Prometheus(),
+        ObservedPrometheus(),
         Browser(),
         Report(),
         Examples(),

@@ -6,6 +6,7 @@ import contextlib
 import json
 import shutil
 import socket
+import sys
 import threading
 import time
 import urllib.error
@@ -22,6 +23,7 @@ from tests.suites.process import Background, Lines, call
 from tests.suites.suite import Outcome, Result, Results, Suite, SuiteError, Target
 from tests.support.boards import DOCKER, Panel, panels
 from tests.support.populated import PARCELS, populated
+from tests.support.process import ROOT
 
 _READY_S = 30.0
 _SCRAPED_S = 40.0
@@ -32,6 +34,14 @@ _STAYS_S = 8.0
 _CHECKS = {
     "promtool check config": ("check", "config", DOCKER / "prometheus.yaml"),
     "promtool test rules": ("test", "rules", DOCKER / "alerts-test.yaml"),
+}
+
+
+_NOT_OBSERVED = {
+    "Longest silence of a static member": "heartbeats leave no record",
+    "Requests per second, by API": "an observer serves no clients",
+    "Answers with an error per second": "an observer serves no clients",
+    "Request latency p99, by API *": "an observer serves no clients",
 }
 
 
@@ -64,11 +74,21 @@ class Prometheus(Suite):
         self._rows.clear()
         for name, arguments in _CHECKS.items():
             yield _checked(name, [_program("promtool", folder), *arguments], folder)
-        with _loaded(target.bootstrap), _prometheus(target.http, folder) as address:
+        with (
+            _loaded(target.bootstrap),
+            self._served(target, folder) as http,
+            _prometheus(http, folder) as address,
+        ):
             time.sleep(_SCRAPED_S)
             for panel in panels():
                 if panel.has_data:
-                    yield self._result(panel, address, target.http)
+                    yield self._result(panel, address, http)
+
+    @contextlib.contextmanager
+    def _served(self, target: Target, folder: Path) -> Iterator[str]:
+        """The address that is scraped."""
+        assert target.http is not None
+        yield target.http
 
     def _result(self, panel: Panel, address: str, instance: str) -> Result:
         began = time.monotonic()
@@ -86,6 +106,26 @@ class Prometheus(Suite):
     def summary(self) -> Sequence[str]:
         lines = [f"{count:6} series  {panel.board:8} {panel.title}" for panel, count in self._rows]
         return ["expressions and what they return:", *lines] if lines else []
+
+
+class ObservedPrometheus(Prometheus):
+    """The same of an observer beside the server, which does not know that there is one."""
+
+    name = "prometheus-observer"
+    about = "a real Prometheus scrapes an observer beside a server under load: boards have data"
+    limit_s = 300.0
+    known: ClassVar = {f"ours: {title}: *": why for title, why in _NOT_OBSERVED.items()}
+
+    @contextlib.contextmanager
+    def _served(self, target: Target, folder: Path) -> Iterator[str]:
+        place = folder / "observer"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        where = ["--bootstrap-server", target.bootstrap, "--http", "127.0.0.1:0", "--data", "data"]
+        command = [sys.executable, "-m", "groupkeeper", "observe", *where]
+        env = {"PYTHONPATH": str(ROOT)}
+        with Background(Lines(command, place, limit_s=self.limit_s, env=env)) as running:
+            yield running.wait_for(r"observer ready http=(\S+)", _READY_S)
 
 
 def _program(name: str, folder: Path) -> str:

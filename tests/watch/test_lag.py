@@ -84,6 +84,20 @@ def test_the_lag_is_in_the_metrics_of_kafka_exporter(observed: Observed) -> None
     assert 'kafka_consumergroup_lag_sum{consumergroup="g",topic="orders"} 2\n' in text
 
 
+def test_topics_with_committed_offsets_are_in_the_metrics_of_kafka_exporter(
+    observed: Observed,
+) -> None:
+    behind(observed)
+    text = observed.metrics()
+    count = observed.served.server.topics.partition_count("orders")
+    assert f'kafka_topic_partitions{{topic="orders"}} {count}\n' in text
+    where = '{topic="orders",partition="0"}'
+    assert f"kafka_topic_partition_current_offset{where} 5\n" in text
+    assert f"kafka_topic_partition_oldest_offset{where} 0\n" in text
+    assert f"kafka_topic_partition_replicas{where} 1\n" in text
+    assert f"kafka_topic_partition_leader_is_preferred{where} 1\n" in text
+
+
 def test_the_lag_follows_records(observed: Observed) -> None:
     behind(observed)
     client = observed.served.client()
@@ -267,7 +281,7 @@ def test_ends_and_starts_are_known_after_a_round() -> None:
         await virtual(2 * ROUND_S)
         found = await ends.extents([("orders", 0), ("orders", 1), ("gone", 0)])
         assert found == {("orders", 0): (10, 100, 0)}
-        assert ends.catalog.counts == {"orders": 1}
+        assert ends.catalog.counts == {"orders": 2}
         del groups["g"]["orders"]
         await virtual(2 * ROUND_S)
         assert await ends.extents([("orders", 0)]) == {}
