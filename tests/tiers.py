@@ -12,6 +12,7 @@ LONG: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "tests/benchmarks/": ("test_floor.py", "test_guard.py", "test_report.py"),
     "tests/cli/test_demo.py::test_what_is_kept": (),
+    "tests/client/test_sessions.py::test_a_login_is_made": ("OAUTHBEARER",),
     "tests/clients/": (
         *("share_six_partitions_and_consume_everything_once[aiokafka", "moves[confluent-kafka"),
         "share_six_partitions_and_consume_everything_once[kafka-python-3",
