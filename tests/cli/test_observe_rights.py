@@ -4,7 +4,8 @@ each one that is missing.
 
 import asyncio
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,29 @@ from tests.support.coordinating import ask_coordinator
 from tests.support.guarded import AUTHORIZER, create_acls_request, right
 from tests.support.observing import observing
 from tests.support.process import PROGRAM, READY_S
-from tests.support.requests import join_request, leave_request, sync_request
-from tests.support.secure_server import SecureServer
+from tests.support.requests import (
+    commit_request,
+    create_request,
+    join_request,
+    leave_request,
+    sync_request,
+)
+from tests.support.secure_server import WAIT_S, SecureServer
 
 Capture = pytest.CaptureFixture[str]
-LISTENER, GROUP, OBSERVER = "SASL_PLAINTEXT", "billing", "User:observer"
+LISTENER, GROUP, TOPIC, OBSERVER = "SASL_PLAINTEXT", "billing", "orders", "User:observer"
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 PASSWORDS = {"admin": "PLANTED-of-admin", "observer": "PLANTED-of-observer"}
 READ_TOPIC = right(Operation.READ, ResourceKind.TOPIC, OFFSETS_LOG, OBSERVER)
 DESCRIBE_TOPIC = right(Operation.DESCRIBE, ResourceKind.TOPIC, OFFSETS_LOG, OBSERVER)
 DESCRIBE_GROUP = right(Operation.DESCRIBE, ResourceKind.GROUP, GROUP, OBSERVER)
+DESCRIBE_ALL = (
+    right(Operation.DESCRIBE, ResourceKind.GROUP, "*", OBSERVER),
+    right(Operation.DESCRIBE, ResourceKind.TOPIC, "*", OBSERVER),
+)
 STAYS = {"session_timeout_ms": 300_000}
+Denied = tuple[str, str]
+"""API and resource."""
 EVERY: dict[str, Any] = {
     "resource_type_filter": ResourceKind.ANY,
     "resource_name_filter": None,
@@ -81,17 +94,31 @@ class Cluster(SecureServer):
         return Client(self.address(LISTENER), **read_config(self.config("admin")))
 
     async def _play(self) -> None:
-        """A static member joins, leaves, and joins again."""
         async with self._admin() as admin:
-            for is_last in (False, True):
-                joining = join_request(GROUP, group_instance_id="one", **STAYS)
-                joined = await ask_coordinator(admin, joining, GROUP)
-                plan = {joined.member_id: b"plan"}
-                synced = sync_request(joined.member_id, joined.generation_id, GROUP, plan)
-                await ask_coordinator(admin, synced, GROUP)
-                if not is_last:
-                    leaving = leave_request(joined.member_id, group_id=GROUP)
-                    await ask_coordinator(admin, leaving, GROUP)
+            await admin.call(create_request(TOPIC))
+            await self._rejoin(admin)
+
+    def rejoin(self) -> int:
+        """Let the member leave, join again and commit; the generation."""
+
+        async def play() -> int:
+            async with self._admin() as admin:
+                return await self._rejoin(admin, self._member)
+
+        return asyncio.run(play())
+
+    async def _rejoin(self, admin: Client, member: str = "") -> int:
+        if member:
+            await ask_coordinator(admin, leave_request(member, group_id=GROUP), GROUP)
+        joining = join_request(GROUP, group_instance_id="one", **STAYS)
+        joined = await ask_coordinator(admin, joining, GROUP)
+        self._member, generation = joined.member_id, int(joined.generation_id)
+        self.generation = generation
+        plan = {self._member: b"plan"}
+        commit = commit_request({(TOPIC, 0): 0}, GROUP, self._member, generation)
+        for each in (sync_request(self._member, generation, GROUP, plan), commit):
+            await ask_coordinator(admin, each, GROUP)
+        return generation
 
     def allow(self, *acls: Acl) -> None:
         """Let the user of the observer do this and nothing else, and forget what was denied."""
@@ -106,9 +133,10 @@ class Cluster(SecureServer):
         self.server.metrics.denied.clear()
 
     @property
-    def denied(self) -> set[tuple[str, ...]]:
-        """API and resource of what was denied."""
-        return {each for each, count in self.server.metrics.denied.items() if count}
+    def denied(self) -> set[Denied]:
+        """What was denied."""
+        found = [*self.server.metrics.denied.items()]
+        return {(each[0], each[1]) for each, count in found if count}
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +144,13 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     running = Cluster(tmp_path_factory.mktemp("rights"))
     yield running
     running.stop()
+
+
+def until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.1)
 
 
 def refusal(secured: Cluster, data: Path) -> str:
@@ -132,18 +167,44 @@ def refusal(secured: Cluster, data: Path) -> str:
     return ran.stderr.splitlines()[-1]
 
 
-def test_to_read_one_topic_is_enough_and_nothing_else_is_asked_for(
-    secured: Cluster, tmp_path: Path
+@pytest.mark.parametrize(
+    ("options", "acls", "denied"),
+    [
+        (("--no-ask",), (READ_TOPIC,), set[Denied]()),
+        ((), (READ_TOPIC, *DESCRIBE_ALL), set[Denied]()),
+        ((), (READ_TOPIC,), {("DescribeGroups", "GROUP"), ("Metadata", "TOPIC")}),
+    ],
+)
+def test_the_rights_suffice_and_nothing_else_is_asked_for(
+    options: tuple[str, ...],
+    acls: tuple[Acl, ...],
+    denied: set[Denied],
+    secured: Cluster,
+    tmp_path: Path,
 ) -> None:
-    secured.allow(READ_TOPIC)
+    secured.allow(*acls)
     _, address, *config = secured.words
-    with observing(address, tmp_path / "data", *config) as observer:
+    with observing(address, tmp_path / "data", *config, *options) as observer:
         observer.caught_up()
+        generation = secured.rejoin()
+
+        def is_told() -> bool:
+            rounds = observer.get(f"/api/v1/groups/{GROUP}/rounds")["rounds"]
+            return bool(rounds) and rounds[-1]["generation"] == generation
+
+        def is_asked() -> bool:
+            names = ("observer_asks", "observer_lag_asks")
+            found = [f"\ngroupkeeper_{each}_total 0.0" for each in names]
+            return not any(each in observer.text("/metrics") for each in found)
+
+        until(is_told)
+        if not options:
+            until(is_asked)
+        until(lambda: secured.denied >= denied)
         rounds = observer.get(f"/api/v1/groups/{GROUP}/rounds")["rounds"]
-    assert [each["generation"] for each in rounds][-1] == 3
     assert {each["source"] for each in rounds} == {"log"}
     assert (LISTENER, OBSERVER) in secured.principals()
-    assert secured.denied == set()
+    assert secured.denied == denied
     assert "PLANTED" not in observer.log.read_text()
 
 
@@ -170,7 +231,8 @@ def test_why_needs_to_describe_the_group_as_well(secured: Cluster, capsys: Captu
     secured.allow(READ_TOPIC, DESCRIBE_GROUP)
     assert main(why) == 0
     out, err = capsys.readouterr()
-    assert "rebalance to generation 3" in out and "Now: Stable, 1 member" in out
+    assert f"rebalance to generation {secured.generation}" in out
+    assert "Now: Stable, 1 member" in out
     assert "causes are inferred from __consumer_offsets" in err
     # It looks for stored events and settings, which other clusters do not have, and goes without.
     assert secured.denied == {("Metadata", "TOPIC"), ("DescribeConfigs", "CLUSTER")}
