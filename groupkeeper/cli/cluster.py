@@ -75,6 +75,7 @@ class Cluster:
     ) -> int:
         """Connect, do the work, and return the exit code. `loop` makes the event loop."""
         from groupkeeper.client import CallFailed, NotKafka
+        from groupkeeper.client.client import NOT_YET
         from groupkeeper.client.config import ConfigError
         from groupkeeper.protocol.errors import ErrorCode
 
@@ -83,7 +84,8 @@ class Cluster:
             with asyncio.Runner(loop_factory=loop) as runner:
                 return runner.run(self._run(work)) or 0
         except CallFailed as failure:
-            if failure.api == "Metadata" and failure.node is None:
+            is_there = failure.__cause__ is None and failure.error not in NOT_YET
+            if failure.api == "Metadata" and failure.node is None and not is_there:
                 # aiokafka before 0.13 raises what it logs later on.
                 told = log.last or f'": {failure.__cause__ or ""}'
                 print(f"groupkeeper: {self._unreachable(told)}", file=sys.stderr)

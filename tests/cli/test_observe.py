@@ -1,17 +1,26 @@
 """`groupkeeper observe` as a process beside a server: ready, serving, killed, stopped, refused."""
 
+import asyncio
 import signal
 import sys
 import urllib.error
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from groupkeeper.cli import main
 from groupkeeper.cli.observe import left_to_read
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
+from tests.client.stub import StubNode, cluster
 from tests.support.observing import observing
 from tests.support.populated import PAIR
-from tests.support.process import STOP_S
+from tests.support.process import PROGRAM, READY_S, ROOT, STOP_S
 
 Capture = pytest.CaptureFixture[str]
 
@@ -50,6 +59,34 @@ def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path, capsys: Capt
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("groupkeeper: no Kafka node answers at 127.0.0.1:1 (")
     assert not (tmp_path / "data").exists()
+
+
+async def test_an_error_of_the_topic_is_told_as_it_is(tmp_path: Path) -> None:
+    node = StubNode(1)
+    error = ErrorCode.INVALID_TOPIC_EXCEPTION
+
+    def metadata(asked: Any) -> MetadataResponse:
+        names = [each.name for each in asked.topics or []]
+        return MetadataResponse(
+            brokers=[MetadataResponseBroker(node_id=1, host="127.0.0.1", port=node.port)],
+            topics=[MetadataResponseTopic(name=each, error_code=error) for each in names],
+        )
+
+    node.answers["Metadata"] = metadata
+    async with cluster(node) as address:
+        words = ["--bootstrap-server", address, "--data", str(tmp_path / "data")]
+        told = await errors_of("observe", *words)
+    assert told == ("groupkeeper: Metadata: INVALID_TOPIC_EXCEPTION (topic __consumer_offsets)")
+
+
+async def errors_of(*words: str) -> str:
+    """What a command says on standard error that fails."""
+    running = await asyncio.create_subprocess_exec(
+        *PROGRAM, *words, stderr=asyncio.subprocess.PIPE, cwd=ROOT
+    )
+    _, told = await asyncio.wait_for(running.communicate(), READY_S)
+    assert running.returncode == 1
+    return told.decode().strip()
 
 
 @pytest.mark.parametrize(
