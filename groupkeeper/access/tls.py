@@ -10,20 +10,19 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from groupkeeper.access.audit import SUCCEEDED, LoginAudit
 from groupkeeper.access.certificate import expiry_of, subject_of
-from groupkeeper.access.cipher_suites import SETTING as CIPHER_SUITES
-from groupkeeper.access.cipher_suites import cipher_suites
 from groupkeeper.access.key_store import KeyPair, files_of, key_pair, trusted
 from groupkeeper.access.principal import USER, Principal
-from groupkeeper.access.principal_mapping import SETTING as MAPPING_RULES
-from groupkeeper.access.principal_mapping import PrincipalMapping
 from groupkeeper.access.watched_files import WatchedFiles
 from groupkeeper.observe.logs import Logger
 from groupkeeper.settings.options import Listen
 from groupkeeper.settings.table import Settings, SettingsError
+
+if TYPE_CHECKING:
+    from groupkeeper.access.principal_mapping import PrincipalMapping
 
 CERTIFICATE: Final = "certificate"
 """Mechanism of logins by certificate, in metrics and lines."""
@@ -61,7 +60,7 @@ class ListenerTls:
             audit.count(listen.name, CERTIFICATE, SUCCEEDED, 0)  # the series exists from the start
         self._files = WatchedFiles(files_of(self._settings))
         try:
-            self._mapping = _mapping(self._settings)
+            self._mapping = _mapping(self._settings) if self._names_clients else None
             self.context, self.expires_at = self._load()
         except SettingsError as error:
             raise SettingsError(f"listener {listen.name}: {error}") from None
@@ -70,7 +69,7 @@ class ListenerTls:
         """Return who a client is by its DER certificate, which was verified: empty without one, and
         if a login says it. Raises ValueError if no rule gives a name.
         """
-        if certificate is None or not self._names_clients:
+        if certificate is None or self._mapping is None:
             return ""
         return str(Principal(USER, self._mapping.name_of(subject_of(certificate))))
 
@@ -118,20 +117,22 @@ class ListenerTls:
         versions = self._settings.ssl_enabled_protocols or ",".join(_VERSIONS)
         allowed = {_VERSIONS[each] for each in versions.split(",")}
         if any(names):
+            from groupkeeper.access.cipher_suites import SETTING, cipher_suites
+
             try:
                 suites = cipher_suites(filter(None, names))
             except ValueError as error:
-                raise SettingsError(f"{CIPHER_SUITES}: {error}") from None
+                raise SettingsError(f"{SETTING}: {error}") from None
             if suites.tls_1_2:
                 context.set_ciphers(suites.tls_1_2)
             else:
                 allowed.discard(ssl.TLSVersion.TLSv1_2)
             if not suites.tls_1_3:
                 allowed.discard(ssl.TLSVersion.TLSv1_3)
-        if not allowed:
-            raise SettingsError(
-                f"{CIPHER_SUITES}: none of them is for {versions}, the ssl.enabled.protocols"
-            )
+            if not allowed:
+                raise SettingsError(
+                    f"{SETTING}: none of them is for {versions}, the ssl.enabled.protocols"
+                )
         context.minimum_version, context.maximum_version = min(allowed), max(allowed)
 
     def _trust(self, context: ssl.SSLContext) -> None:
@@ -152,11 +153,13 @@ class ListenerTls:
             raise SettingsError(f"ssl.truststore: {_words(error)}") from None
 
 
-def _mapping(settings: Settings) -> PrincipalMapping:
+def _mapping(settings: Settings) -> "PrincipalMapping":
+    from groupkeeper.access.principal_mapping import SETTING, PrincipalMapping
+
     try:
         return PrincipalMapping(settings.ssl_principal_mapping_rules or "")
     except ValueError as error:
-        raise SettingsError(f"{MAPPING_RULES}: {error}") from None
+        raise SettingsError(f"{SETTING}: {error}") from None
 
 
 def _load_key(context: ssl.SSLContext, pair: KeyPair) -> None:

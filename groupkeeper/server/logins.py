@@ -12,7 +12,6 @@ from typing import Final
 
 from groupkeeper.access.audit import OUTCOMES, Authentications, LoginAudit
 from groupkeeper.access.login import Login, LoginFactory, Sasl
-from groupkeeper.access.plain import PasswordCheck, PlainConversation, listed, stored
 from groupkeeper.access.sasl import Begin, Conversation, SaslStep
 from groupkeeper.access.threads import LoginThreads
 from groupkeeper.access.users import SCRAM_SHA_256, SCRAM_SHA_512, Users
@@ -124,15 +123,17 @@ class Logins:
 
     def _begin(self, listener: str, mechanism: str, given: ListenerSasl) -> Begin:
         if mechanism == PLAIN:
-            return partial(PlainConversation, self._check(given))
+            return self._plain(given)
         if mechanism == OAUTHBEARER:
             return self._oauth(settings_of(self.settings, listener, mechanism))
         return partial(ScramLogin, mechanism, self.users, self.threads)
 
-    def _check(self, given: ListenerSasl) -> PasswordCheck:
+    def _plain(self, given: ListenerSasl) -> Begin:
+        from groupkeeper.access.plain import PlainConversation, listed, stored
+
         if given.passwords is not None:
-            return listed(given.passwords)
-        return stored(self.users, self.threads)
+            return partial(PlainConversation, listed(given.passwords))
+        return partial(PlainConversation, stored(self.users, self.threads))
 
     def _oauth(self, settings: Settings) -> Begin:
         """Return what begins conversations that share the keys of the issuer."""

@@ -42,3 +42,20 @@ else:
     raise AssertionError
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_garbage_of_the_imports_may_be_freed_at_once(free: bool) -> None:
+    """Else it stays for good, as what was imported does."""
+    program = f"""
+import gc, weakref
+from groupkeeper.server.lean_imports import no_collections
+class Garbage: pass
+with no_collections(free={free}):
+    garbage = Garbage()
+    garbage.itself, seen = garbage, weakref.ref(garbage)
+    del garbage
+gc.collect()
+assert (seen() is None) is {free}
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
