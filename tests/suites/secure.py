@@ -80,6 +80,7 @@ class Secure(Suite):
                     yield from case.life()
             with Case(server, observer, JAVA, IN_SESSIONS, folder) as case:
                 yield from case.sessions()
+        yield checked("no password, key or token is in a file of the suite", server.check_secrets)
 
 
 class Case:

@@ -3,11 +3,13 @@
 Certificates and users are made with `groupkeeper`, as its users make them.
 """
 
+import itertools
 import json
 import re
 import secrets
 import shutil
 import urllib.request
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +25,15 @@ from confluent_kafka.admin import (
 )
 
 from groupkeeper.access.own_certificates import CertificateFiles, files_in
+from groupkeeper.access.users import KEY as OF_USERS
+from groupkeeper.server.offline_catalog import offline_catalog
+from groupkeeper.settings.table import Settings
 from tests.access import tokens
 from tests.clients.libraries import AIOKAFKA, KAFKA_PYTHON_3, Library
+from tests.suites.checks import UnmetError
 from tests.suites.process import call
 from tests.suites.suite import SuiteError
+from tests.support.planted import Planted
 from tests.support.process import PROGRAM, READY_S, ROOT, Process, assigned, tail
 from tests.truth.foreign import JAVA, OLDER_JAVA
 
@@ -35,8 +42,8 @@ LOGIN, MUTUAL, SESSIONS = "SASL_SSL", "MUTUAL", "SESSIONS"
 LIFETIME_MS: Final = 1_500
 SCRAM, BEARER = "SCRAM-SHA-512", "OAUTHBEARER"
 ADMIN, MEMBER = "admin", "member"
-STORE: Final = "of-the-store"
-"""The password of a key store."""
+CERTIFICATES, STORE, CATALOGS = "certificates", "client.p12", ("catalog", "catalog-copy")
+"""Files and folders that have secrets: keys, and what passwords are checked with."""
 _WAIT_S = 40.0
 _SETTINGS: Final = {
     "listeners": ",".join(f"{each}://127.0.0.1:0" for each in (LOGIN, MUTUAL, SESSIONS)),
@@ -74,34 +81,46 @@ class SecureServer:
     """A process with three listeners. Leaving the `with` block ends it."""
 
     def __init__(self, folder: Path) -> None:
-        """Make certificates, users and keys of tokens. Raises SuiteError."""
+        """Make certificates, users and keys of tokens. Raises SuiteError. `folder`: that of the
+        suite.
+        """
+        self._of_suite = folder
         self._folder = folder / "secure"
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir()
         self._data_dir = self._folder / "data"
         self.log = self._folder / "server.log"
         self.passwords = {name: secrets.token_urlsafe(12) for name in (ADMIN, MEMBER)}
-        self._groupkeeper("certs", self._folder / "certificates", "--client", MEMBER)
-        self.certificates: CertificateFiles = files_in(self._folder / "certificates")
+        self._planted = Planted()
+        self._tokens = itertools.count(1)
+        self._groupkeeper("certs", self._folder / CERTIFICATES, "--client", MEMBER)
+        self.certificates: CertificateFiles = files_in(self._folder / CERTIFICATES)
+        for path in self.certificates:
+            if path != self.certificates.authority:
+                self._planted.key(f"key in {path.name}", path.read_bytes())
         for name, password in self.passwords.items():
+            self._planted.add(f"password of {name}", password.encode())
             file = self._folder / name
             file.write_text(password, encoding="utf-8")
             words = ("--data-dir", self._data_dir, "--password-file", file)
             self._groupkeeper("users", "add", name, *words)
             file.unlink()
-        self.key_store = self._folder / "client.p12"
+        self.key_store = self._folder / STORE
         """The client's key and certificate for Java's client of Kafka 2.8, which takes no PEM file
         with a key that is not encrypted.
         """
+        self.store_password = self._planted.text("password of the key store")
+        file.write_text(self.store_password, encoding="utf-8")
         words = ("-in", self.certificates.client, "-out", self.key_store)
-        call(["openssl", "pkcs12", "-export", *words, "-passout", f"pass:{STORE}"], self._folder)
+        call(["openssl", "pkcs12", "-export", *words, "-passout", f"file:{file}"], self._folder)
+        file.unlink()
         tokens.write_keys(self._folder / "jwks.json")
         self._ports: dict[str, str] = {}
         self._http = ""
 
-    def _groupkeeper(self, *words: str | Path) -> None:
+    def _groupkeeper(self, *words: str | Path) -> str:
         environment = {"PYTHONPATH": str(ROOT)}
-        call([*PROGRAM, *words], self._folder, environment)
+        return call([*PROGRAM, *words], self._folder, environment)
 
     def __enter__(self) -> Self:
         settings = _SETTINGS | {
@@ -130,6 +149,32 @@ class SecureServer:
 
     def address(self, listener: str) -> str:
         return self._ports[listener]
+
+    def token(self) -> str:
+        """A new token that lets its bearer in."""
+        return self._planted.token(f"token {next(self._tokens)}", tokens.good())
+
+    def check_secrets(self) -> None:
+        """Look for passwords, keys and tokens in all files of the suite, but those that are made to
+        have them, and in what `groupkeeper dump` prints. The server has ended. Raises UnmetError.
+        """
+        planted = Planted()
+        planted.secrets |= self._planted.secrets
+        with offline_catalog(self._data_dir, Settings()) as catalog:
+            for name, value in catalog.access.items():
+                if name.startswith(OF_USERS):
+                    for each in ("stored_key", "server_key"):
+                        planted.add(f"{each} of {name}", b64decode(str(value[each])))
+        shown = {
+            f"dump {name}": self._groupkeeper("dump", self._data_dir / name).encode()
+            for name in CATALOGS
+        }
+        for path in sorted(self._of_suite.rglob("*")):
+            if path.is_file() and not {CERTIFICATES, STORE, *CATALOGS} & {*path.parts}:
+                shown[str(path.relative_to(self._of_suite))] = path.read_bytes()
+        found = {name: planted.found_in(data) for name, data in shown.items()}
+        if told := [f"{name}: {', '.join(what)}" for name, what in found.items() if what]:
+            raise UnmetError("\n".join(told))
 
     def librdkafka(self, listener: str, user: str) -> dict[str, str]:
         """Settings of somebody who logs in with a password."""
@@ -188,7 +233,7 @@ def _of_librdkafka(server: SecureServer, way: Way) -> dict[str, str]:
         own = {"ssl.certificate.location": both, "ssl.key.location": both}
         return {"security.protocol": "SSL", **mine, **own}
     if way is BY_TOKEN:
-        login = {"sasl.mechanism": BEARER, "token": tokens.good()}
+        login = {"sasl.mechanism": BEARER, "token": server.token()}
         return {"security.protocol": "SASL_SSL", **mine, **login}
     return server.librdkafka(way.listener, MEMBER)
 
@@ -216,12 +261,12 @@ def _of_java(server: SecureServer, way: Way, *, older: bool) -> dict[str, str]:
         own = {
             "ssl.keystore.type": "PKCS12" if older else "PEM",
             "ssl.keystore.location": str(server.key_store if older else server.certificates.client),
-            **({"ssl.keystore.password": STORE} if older else {}),
+            **({"ssl.keystore.password": server.store_password} if older else {}),
         }
         return {"security.protocol": "SSL", **mine, **own}
     modules = "org.apache.kafka.common.security"
     if way is BY_TOKEN:
-        module = f"{modules}.oauthbearer.OAuthBearerLoginModule required token='{tokens.good()}';"
+        module = f"{modules}.oauthbearer.OAuthBearerLoginModule required token='{server.token()}';"
         login = {"sasl.mechanism": BEARER, "sasl.login.callback.handler.class": "OnJava$Bearer"}
     else:
         password = server.passwords[MEMBER]
