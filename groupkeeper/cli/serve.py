@@ -183,8 +183,7 @@ def serve(
             return process.run(options, given["control"], given["brokers"], given["as_version"])
         from groupkeeper.server.lean_imports import import_lean, no_collections
 
-        has_tls = settings.http_tls or any(each.protocol.is_tls for each in options.listeners)
-        with no_collections(free=has_tls):
+        with no_collections(free=options.has_tls):
             import_lean()
             from groupkeeper.server.main import run
 

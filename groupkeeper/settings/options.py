@@ -75,6 +75,11 @@ class ServeOptions:
     """Given settings that only Kafka uses; they are named in a log line."""
 
     @property
+    def has_tls(self) -> bool:
+        """Whether one of the ports has TLS."""
+        return self.settings.http_tls or any(each.protocol.is_tls for each in self.listeners)
+
+    @property
     def hosts(self) -> list[str]:
         """Host names of the HTTP port, or the Kafka port beside it, for browsers and scripts."""
         known = (self.http, *(at for each in self.listeners for at in each.addresses))

@@ -23,7 +23,7 @@ from groupkeeper.settings.table import Settings, load
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.files.memory import MemoryFiles
 from groupkeeper.testing import arguments
-from groupkeeper.testing.client_settings import Endpoint, endpoint_of
+from groupkeeper.testing.client_settings import BrokerEndpoint, endpoint_of
 from groupkeeper.testing.cluster.layer import ClusterLayer
 from groupkeeper.testing.cluster.leadership import Cluster
 from groupkeeper.testing.errors import BrokerDown, RequestFailed
@@ -31,7 +31,7 @@ from groupkeeper.testing.faults.layer import Faults
 from groupkeeper.testing.history import GroupHistories
 from groupkeeper.testing.releases import AsRelease
 from groupkeeper.testing.running import RunningServer
-from groupkeeper.testing.security import SUPER_USER, Security, store, with_super_user
+from groupkeeper.testing.security import SUPER_USER, BrokerSecurity, store, with_super_user
 from groupkeeper.testing.seeding import Seeding
 from groupkeeper.testing.time.clock import Time
 from groupkeeper.testing.time.control import TimeControl
@@ -53,7 +53,7 @@ LINES: Final = 2_000
 OFFSETS_PARTITIONS: Final = "offsets.topic.num.partitions={}"
 """Default: one partition per node, for a fast start. A test's settings override it."""
 _METADATA_VERSION: Final = 12
-NO_SECURITY: Final = Security()
+NO_SECURITY: Final = BrokerSecurity()
 
 
 class Bench:
@@ -66,7 +66,7 @@ class Bench:
         data: Path | None = None,
         brokers: int = 1,
         as_version: str | None = None,
-        security: Security = NO_SECURITY,
+        security: BrokerSecurity = NO_SECURITY,
     ) -> None:
         """Prepare a broker without starting it. Raises SettingsError, RequestFailed and
         WrongArgument.
@@ -241,7 +241,7 @@ class Bench:
             principal=SUPER_USER if self._settings.authorizer_class_name else "",
         )
 
-    def endpoint(self, user: str | None) -> Endpoint:
+    def endpoint(self, user: str | None) -> BrokerEndpoint:
         """Return what a client needs to connect as this user. Raises BrokerDown before the first
         start, and WrongArgument.
         """
@@ -297,7 +297,7 @@ class Bench:
         )
 
 
-def _read(settings: Mapping[str, Any] | None, brokers: int, security: Security) -> Settings:
+def _read(settings: Mapping[str, Any] | None, brokers: int, security: BrokerSecurity) -> Settings:
     """Parse the settings of a test. Raises SettingsError, TypeError and WrongArgument. Any: values
     of settings.
     """

@@ -12,7 +12,7 @@ from groupkeeper.testing.cluster.nodes import AsyncNode, Node
 from groupkeeper.testing.faults.rules import Effect, Rule, When
 from groupkeeper.testing.group import AsyncGroup, Group
 from groupkeeper.testing.on_thread import OnThread, on_thread
-from groupkeeper.testing.security import Access, security_of
+from groupkeeper.testing.security import SecurityArguments, security_of
 from groupkeeper.testing.seeding import Data, Headers, Record, timed, timed_ones
 from groupkeeper.testing.time.control import TIMEOUT_S
 
@@ -35,7 +35,7 @@ class Broker(BrokerSight):
         data: str | PathLike[str] | None = None,
         brokers: int = 1,
         as_version: str | None = None,
-        **access: Unpack[Access],
+        **access: Unpack[SecurityArguments],
     ) -> None:
         """`topics`: {name: number of partitions}. `settings`: settings as for `groupkeeper serve
         --dev`, by Kafka's names. `data`: a data directory; None keeps everything in memory.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupkeeper.settings.table import Settings
 from groupkeeper.testing.errors import WrongArgument
-from groupkeeper.testing.security import PASSWORD_MECHANISMS, Security
+from groupkeeper.testing.security import PASSWORD_MECHANISMS, BrokerSecurity
 
 if TYPE_CHECKING:
     from groupkeeper.access.own_certificates import CertificateFiles
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ClientSettings = dict[str, Any]
 
 
-class Login(NamedTuple):
+class UserLogin(NamedTuple):
     """A user who logs in."""
 
     mechanism: str
@@ -23,28 +23,28 @@ class Login(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class BrokerEndpoint:
     """Where clients connect, and what they need for it."""
 
     bootstrap_servers: str
     protocol: str
     """Kafka's `security.protocol`."""
-    login: Login | None = field(repr=False)
+    login: UserLogin | None = field(repr=False)
     certificates: "CertificateFiles | None"
 
 
 def endpoint_of(
-    bootstrap_servers: str, security: Security, settings: Settings, user: str | None
-) -> Endpoint:
+    bootstrap_servers: str, security: BrokerSecurity, settings: Settings, user: str | None
+) -> BrokerEndpoint:
     """Return what a client needs that logs in as this user; None: the only one, if there are users.
     Raises WrongArgument.
     """
     protocol = security.listeners[0].protocol.name
     login = _login(security, settings, user)
-    return Endpoint(bootstrap_servers, protocol, login, security.certificates)
+    return BrokerEndpoint(bootstrap_servers, protocol, login, security.certificates)
 
 
-def _login(security: Security, settings: Settings, user: str | None) -> Login | None:
+def _login(security: BrokerSecurity, settings: Settings, user: str | None) -> UserLogin | None:
     users = security.users
     if user is None and not users:
         return None
@@ -57,10 +57,10 @@ def _login(security: Security, settings: Settings, user: str | None) -> Login | 
     mechanism = next((each for each in PASSWORD_MECHANISMS if each in enabled), None)
     if mechanism is None:
         raise WrongArgument(f"sasl.enabled.mechanisms has none of {', '.join(PASSWORD_MECHANISMS)}")
-    return Login(mechanism, user, users[user])
+    return UserLogin(mechanism, user, users[user])
 
 
-def kafka_python(at: Endpoint) -> ClientSettings:
+def kafka_python(at: BrokerEndpoint) -> ClientSettings:
     """Return keyword arguments for kafka-python."""
     found = _of_python(at)
     if at.certificates is not None:
@@ -70,7 +70,7 @@ def kafka_python(at: Endpoint) -> ClientSettings:
     return found
 
 
-def aiokafka(at: Endpoint) -> ClientSettings:
+def aiokafka(at: BrokerEndpoint) -> ClientSettings:
     """Return keyword arguments for aiokafka."""
     found = _of_python(at)
     if at.certificates is not None:
@@ -82,7 +82,7 @@ def aiokafka(at: Endpoint) -> ClientSettings:
     return found
 
 
-def _of_python(at: Endpoint) -> ClientSettings:
+def _of_python(at: BrokerEndpoint) -> ClientSettings:
     """Return what kafka-python and aiokafka have in common."""
     found: ClientSettings = {
         "bootstrap_servers": at.bootstrap_servers,
@@ -95,7 +95,7 @@ def _of_python(at: Endpoint) -> ClientSettings:
     return found
 
 
-def confluent(at: Endpoint) -> ClientSettings:
+def confluent(at: BrokerEndpoint) -> ClientSettings:
     """Return the configuration for confluent-kafka, and other clients with librdkafka."""
     found = _dotted(at)
     if at.login is not None:
@@ -108,7 +108,7 @@ def confluent(at: Endpoint) -> ClientSettings:
     return found
 
 
-def java(at: Endpoint) -> ClientSettings:
+def java(at: BrokerEndpoint) -> ClientSettings:
     """Return the properties for Kafka's Java clients and tools."""
     found = _dotted(at)
     if at.login is not None:
@@ -124,7 +124,7 @@ def java(at: Endpoint) -> ClientSettings:
     return found
 
 
-def _dotted(at: Endpoint) -> ClientSettings:
+def _dotted(at: BrokerEndpoint) -> ClientSettings:
     """Return what librdkafka and Java have in common."""
     found = {"bootstrap.servers": at.bootstrap_servers, "security.protocol": at.protocol}
     if at.login is not None:

@@ -49,7 +49,7 @@ _Credentials = list[tuple[str, dict[str, object]]]
 """Entries of the catalog: key and value."""
 
 
-class Access(TypedDict, total=False):
+class SecurityArguments(TypedDict, total=False):
     """The arguments of a broker that say who may connect, and how; see `Broker`."""
 
     users: Mapping[str, str] | None
@@ -57,7 +57,7 @@ class Access(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Security:
+class BrokerSecurity:
     """How clients reach a test broker, and who they can be."""
 
     listeners: Sequence[Listen] = (ANY_PORT,)
@@ -101,18 +101,18 @@ class Security:
         ]
 
 
-def security_of(given: Access) -> Security:
+def security_of(given: SecurityArguments) -> BrokerSecurity:
     """Return what the arguments of a broker ask for. Raises TypeError, ValueError and SettingsError
     if tls=True lacks a package.
     """
-    for name in given.keys() - Access.__annotations__.keys():
+    for name in given.keys() - SecurityArguments.__annotations__.keys():
         raise TypeError(f"Broker() got an unexpected keyword argument '{name}'")
     users = _checked(given.get("users"))
     is_tls = arguments.flag(given.get("tls", False), "tls=")
     security = "SASL_" if users is not None else ""
     protocol = SecurityProtocol[f"{security}SSL" if is_tls else f"{security}PLAINTEXT"]
     listener = Listen(protocol.name, ANY_PORT.bind, protocol=protocol)
-    return Security((listener,), users or {}, _certificates() if is_tls else None)
+    return BrokerSecurity((listener,), users or {}, _certificates() if is_tls else None)
 
 
 def _checked(users: Any) -> dict[str, str] | None:

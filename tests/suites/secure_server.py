@@ -27,7 +27,7 @@ from confluent_kafka.admin import (
 from groupkeeper.access.own_certificates import CertificateFiles, files_in
 from groupkeeper.access.users import KEY as OF_USERS
 from groupkeeper.server.offline_catalog import offline_catalog
-from groupkeeper.settings.table import Settings
+from groupkeeper.settings.table import load
 from tests.access import tokens
 from tests.clients.libraries import AIOKAFKA, KAFKA_PYTHON_3, Library
 from tests.suites.checks import UnmetError
@@ -44,6 +44,7 @@ SCRAM, BEARER = "SCRAM-SHA-512", "OAUTHBEARER"
 ADMIN, MEMBER = "admin", "member"
 CERTIFICATES, STORE, CATALOGS = "certificates", "client.p12", ("catalog", "catalog-copy")
 """Files and folders that have secrets: keys, and what passwords are checked with."""
+PARTITIONS: Final = "offsets.topic.num.partitions"
 _WAIT_S = 40.0
 _SETTINGS: Final = {
     "listeners": ",".join(f"{each}://127.0.0.1:0" for each in (LOGIN, MUTUAL, SESSIONS)),
@@ -56,7 +57,7 @@ _SETTINGS: Final = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": f"User:{ADMIN}",
     "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "3",
+    PARTITIONS: "3",
 }
 _READY = re.compile(r"groupkeeper ready kafka=(\S+) http=(\S+) ")
 _SAMPLE = re.compile(r"^groupkeeper_(\w+?)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
@@ -160,7 +161,8 @@ class SecureServer:
         """
         planted = Planted()
         planted.secrets |= self._planted.secrets
-        with offline_catalog(self._data_dir, Settings()) as catalog:
+        settings, _ = load(assignments=[f"{PARTITIONS}={_SETTINGS[PARTITIONS]}"])
+        with offline_catalog(self._data_dir, settings) as catalog:
             for name, value in catalog.access.items():
                 if name.startswith(OF_USERS):
                     for each in ("stored_key", "server_key"):

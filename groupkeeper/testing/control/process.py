@@ -23,7 +23,7 @@ from groupkeeper.testing.bench import Bench
 from groupkeeper.testing.control.http import PREFIX, Control
 from groupkeeper.testing.control.parts import ServedBroker
 from groupkeeper.testing.errors import BrokerDown, RequestFailed, WrongArgument
-from groupkeeper.testing.security import Security
+from groupkeeper.testing.security import BrokerSecurity
 
 _log = logs.Logger("control")
 
@@ -79,7 +79,7 @@ class ServedBench(Bench):
     def __init__(self, options: ServeOptions, brokers: int, as_version: str | None) -> None:
         """Raises RequestFailed."""
         data = None if options.memory else options.data_dir
-        security = Security(options.listeners)
+        security = BrokerSecurity(options.listeners)
         super().__init__(options.topics, options.settings, data, brokers, as_version, security)
         self._given = options
         self._http_at = options.http
