@@ -2,11 +2,13 @@
 
 Starts a broker in memory (`offsets_broker.py`) and `groupkeeper observe` on it. Measures how fast
 it reads a backlog, and then what it takes to keep up with commits and rebalances: cores, memory,
-how late it is, and the longest iteration of its event loop.
+how late it is, and the longest callback of its event loop (`timed_loop.py`).
 """
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,15 +35,17 @@ LOOK_S: Final = 0.2
 """Interval at which the observer is asked how many records are left to read."""
 REST_S: Final = 5.0
 """Time between the two measurements."""
-ITERATIONS: Final = "groupkeeper_loop_iteration_seconds_bucket"
+TOLD_S: Final = 5.0
+"""Within this time the process tells its longest callback."""
 LEFT, READ = "groupkeeper_observer_records_left", "groupkeeper_observer_records_read_total"
 
 
 class Observer(NamedTuple):
-    """A running observer."""
+    """A running observer; `callbacks` is the file that `timed_loop` writes."""
 
     pid: int
     http: str
+    callbacks: Path
 
     def page(self) -> str:
         """The page of metrics."""
@@ -58,9 +62,20 @@ class Observer(NamedTuple):
             return False
 
     def numbers(self) -> dict[str, float]:
-        """The metrics without labels, and iterations of the loop by their upper bounds."""
-        rows = (line.rpartition(" ")[::2] for line in self.page().splitlines() if line[:1] != "#")
-        return {name: float(value) for name, value in rows}
+        """The metrics without labels."""
+        rows = (line.split() for line in self.page().splitlines() if line[0] != "#")
+        return {row[0]: float(row[1]) for row in rows if len(row) == 2 and "{" not in row[0]}
+
+    def longest(self) -> str:
+        """The longest callback since the last call, in processor time of the loop's thread."""
+        before = self.callbacks.read_text() if self.callbacks.exists() else ""
+        os.kill(self.pid, signal.SIGUSR2)
+        until = time.monotonic() + TOLD_S
+        while (text := self.callbacks.read_text() if self.callbacks.exists() else "") == before:
+            assert time.monotonic() < until, "it does not tell its longest callback"
+            time.sleep(0.05)
+        told = json.loads(text[len(before) :])
+        return f"longest callback {told['ms']:.1f} ms ({told['callback']})"
 
 
 @contextmanager
@@ -100,14 +115,15 @@ def caught_up(observer: Observer) -> str:
     return (
         f"backlog: {records:,.0f} records in {seconds:.1f} s and {used:.1f} s of processor time: "
         f"{records / used:,.0f} records/s on one core ({cpu:.1f} s were the start), "
-        f"{resident_mib(observer.pid):.0f} MiB"
+        f"{resident_mib(observer.pid):.0f} MiB, {observer.longest()}"
     )
 
 
 def kept_up(observer: Observer, broker: "subprocess.Popen[str]", options: Any, log: Path) -> str:
     """Let commits and rebalances arrive. Returns what it took."""
     assert broker.stdin is not None
-    before, meter = observer.numbers(), Meter(observer.pid)
+    observer.longest()
+    meter = Meter(observer.pid)
     broker.stdin.write(f"{options.rate} {options.rounds} {options.seconds}\n")
     broker.stdin.flush()
     most = 0.0
@@ -116,23 +132,12 @@ def kept_up(observer: Observer, broker: "subprocess.Popen[str]", options: Any, l
         time.sleep(1)
         most = max(most, resident_mib(observer.pid))
     cores, played = meter.read(), json.loads(line_of(broker, log))
-    after = observer.numbers()
+    left = observer.numbers()[LEFT]
     return (
         f"{played['commits']:,} commits and {played['rebalances']} rebalances in "
         f"{options.seconds:.0f} s: {cores.server:.2f} cores, {most:.0f} MiB, lag in ms "
-        f"{played['lag_ms']}, {after[LEFT]:.0f} records left; iterations of the loop: "
-        + ", ".join(_iterations(before, after))
+        f"{played['lag_ms']}, {left:.0f} records left, {observer.longest()}"
     )
-
-
-def _iterations(before: dict[str, float], after: dict[str, float]) -> Iterator[str]:
-    smaller = 0.0
-    for name, value in after.items():
-        if name.startswith(ITERATIONS):
-            count = value - before.get(name, 0)
-            if count > smaller:
-                yield f"{count - smaller:.0f} <= {name.split(chr(34))[1]} s"
-            smaller = count
 
 
 def main() -> int:
@@ -141,7 +146,6 @@ def main() -> int:
     parser.add_argument("--rate", type=int, default=5_000, help="commits a second (5000)")
     parser.add_argument("--rounds", type=int, default=10, help="rebalances a second (10)")
     parser.add_argument("--seconds", type=float, default=60.0, help="of them (60)")
-    parser.add_argument("--profile", type=Path, help="where a profile of the observer is written")
     options = parser.parse_args()
     load = [
         word
@@ -150,14 +154,14 @@ def main() -> int:
     ]
     with tempfile.TemporaryDirectory(prefix="groupkeeper-observing-") as folder:
         log = Path(folder, "log.txt")
-        profiled = ["-m", "cProfile", "-o", str(options.profile)] if options.profile else []
         with process(GENERATOR_CORE, "-m", "benchmarks.offsets_broker", *load, log=log) as broker:
             where = f"127.0.0.1:{line_of(broker, log).strip()}"
             words = ["--bootstrap-server", where, "--data", f"{folder}/data"]
-            command = [*profiled, "-m", "groupkeeper", "observe", *words, "--http", "127.0.0.1:0"]
+            os.environ["LONGEST_CALLBACKS"] = f"{folder}/callbacks"
+            command = ["-m", "benchmarks.timed_loop", "observe", *words, "--http", "127.0.0.1:0"]
             with process(SERVER_CORE, *command, log=log) as running:
                 http = line_of(running, log).partition("http=")[2].split()[0]
-                observer = Observer(running.pid, http)
+                observer = Observer(running.pid, http, Path(folder, "callbacks"))
                 print(caught_up(observer))
                 if options.seconds:
                     time.sleep(REST_S)

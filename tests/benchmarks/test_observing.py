@@ -32,4 +32,4 @@ def test_a_small_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     assert observing.main() == 0
     backlog, load = capsys.readouterr().out.splitlines()
     assert backlog.startswith("backlog: 3,030 records in ")
-    assert " 0 records left; iterations of the loop: " in load
+    assert " 0 records left, longest callback " in load

@@ -53,6 +53,38 @@ def test_a_cluster_is_observed(bootstrap: str, tmp_path: Path, capsys: Capture) 
     assert "is in use by another observer: stop it, or choose" in capsys.readouterr().err
 
 
+FULL = """
+import errno, sys
+from groupkeeper.cli import main
+from groupkeeper.storage.files.files import Files
+write = Files.write
+def full(self, handle, data, position):
+    if b"rebalance_" in data:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    write(self, handle, data, position)
+Files.write = full
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_full_disk_ends_it_with_a_line(bootstrap: str, tmp_path: Path) -> None:
+    words = ["--bootstrap-server", bootstrap, "--data", str(tmp_path / "data")]
+    ended = subprocess.run(
+        [sys.executable, "-c", FULL, "observe", *words, "--http", "127.0.0.1:0"],
+        capture_output=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        text=True,
+        timeout=READY_S,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert READY.match(ended.stdout)
+    *_, line = ended.stderr.splitlines()
+    assert line.startswith("groupkeeper: ")
+    assert "No space left on device" in line
+
+
 def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path, capsys: Capture) -> None:
     words = ["--bootstrap-server", "127.0.0.1:1", "--data", str(tmp_path / "data")]
     assert main(["observe", *words, "--timeout", "2"]) == 1

@@ -146,6 +146,21 @@ def test_a_stream_brings_events_as_their_records_appear(observed: Observed) -> N
     observed.run(answer.body.aclose())  # type: ignore[union-attr]
 
 
+def test_a_stream_that_is_not_read_holds_up_nobody_and_goes_on_later(observed: Observed) -> None:
+    observed.caught_up()
+    answer = observed.web.answer("follow", "")
+    pieces = aiter(answer.body)  # type: ignore[arg-type]
+    assert b"events follow" in observed.run(anext(pieces))
+    for number in range(40):
+        play(observed.served, f"group-{number}")
+    observed.caught_up()
+    assert len(observed.web.found("groups")["groups"]) == 40
+    created = b""
+    while created.count(b'"group_created"') < 40:
+        created += observed.run(anext(pieces))
+    observed.run(answer.body.aclose())  # type: ignore[union-attr]
+
+
 def test_changes_are_refused(observed: Observed) -> None:
     play(observed.served)
     observed.caught_up()
