@@ -30,7 +30,7 @@ from groupkeeper.protocol.messages.fetch import (
 
 WAIT_MS: Final = 500
 """How long a broker waits for records before it answers a Fetch."""
-FETCH_BYTES: Final = 4 * 1024 * 1024
+FETCH_BYTES: Final = 2 * 1024 * 1024
 """Maximum size of a response; a larger batch is returned alone."""
 PARTITION_BYTES: Final = 1024 * 1024
 """Maximum size of one partition's part of it."""

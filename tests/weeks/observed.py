@@ -124,7 +124,7 @@ def main(arguments: list[str]) -> int:
         seed=options.seed,
         partitions=options.partitions,
         incidents_a_day=options.incidents,
-        sessions_s=(30, 60, 300, 600),
+        sessions_s=(60, 60, 300, 600),
         rhythms_s=(options.every,),
         segment_bytes=1 << 28,
     )
