@@ -23,7 +23,16 @@ from tests.truth.observed.judging import (
     judge,
     judge_consumer,
 )
-from tests.truth.observed.plays import LAYERS, Outcome, missing, read, run, to_play, verdicts
+from tests.truth.observed.plays import (
+    LAYERS,
+    Outcome,
+    ended_by,
+    missing,
+    read,
+    run,
+    to_play,
+    verdicts,
+)
 from tests.truth.observed.situations import Situation
 from tests.truth.observed.stage import REMOVED, STALLED, SUBSCRIBED, Deed
 
@@ -185,6 +194,12 @@ def test_a_consumer_group_has_members_and_no_causes() -> None:
     other = gone | {"who": {"member": "b"}}
     assert judge_consumer([came, gone, other], truth, BEGUN).verdict == WRONG
     assert judge_consumer([came, gone, told("member_left")], truth, BEGUN).verdict == WRONG
+
+
+def test_what_ended_after_the_log_was_read_is_not_judged() -> None:
+    rows = [told("session_expired", ended_at_ms=LATER), {"kind": "event", "type": "member_joined"}]
+    assert ended_by(rows, LATER) == rows
+    assert ended_by(rows, LATER - 1) == rows[1:]
 
 
 # -- plays -----------------------------------------------------------------------------------------

@@ -37,6 +37,11 @@ def test_all_records_of_the_group_are_kept_and_no_others(tmp_path: Path) -> None
     assert {each.partition for each in items if isinstance(each, CommitRun)} == {1}
 
 
+def test_records_after_the_coordinators_log_was_read_are_left_out(tmp_path: Path) -> None:
+    items = [item_of(line) for line in recorded(a_log(tmp_path), "g", NOON + 7_999)]
+    assert [each.time_ms - NOON for each in items if isinstance(each, GroupRecord)] == [0]
+
+
 def test_they_tell_the_same_again(tmp_path: Path) -> None:
     rows = inferred(recorded(a_log(tmp_path), "g"), "g")
     codes = [(row["generation"], row["cause"]["code"]) for row in rows if row["kind"] == "round"]

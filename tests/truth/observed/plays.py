@@ -21,7 +21,7 @@ from tests.truth.observed.broker_log import GroupTruth, Reason
 from tests.truth.observed.judging import NOT_PLAYED, PlayVerdict, judge, judge_consumer
 from tests.truth.observed.observers import Row
 from tests.truth.observed.situations import Situation
-from tests.truth.observed.stage import Deed, Site, Stage
+from tests.truth.observed.stage import Deed, Site, Stage, now_ms
 
 AT_ONCE: Final = 4
 """Plays wait most of the time, but clients and brokers share the cores."""
@@ -87,7 +87,7 @@ def _since(began: float) -> float:
 
 def _outcome(site: Site, stage: Stage, found: Callable[..., Outcome]) -> Callable[..., Outcome]:
     time.sleep(_LATER_S)
-    group = stage.group.name
+    group, until_ms = stage.group.name, now_ms()
     lines = [each for each in site.cluster.log_lines() if group in each]
     generations = _written(broker_log.read(lines).get(group, GroupTruth()))
 
@@ -100,11 +100,16 @@ def _outcome(site: Site, stage: Stage, found: Callable[..., Outcome]) -> Callabl
         found,
         group=group,
         begun_ms=stage.begun_ms,
-        told={OBSERVER: watched, WHY: asked},
+        told={OBSERVER: ended_by(watched, until_ms), WHY: ended_by(asked, until_ms)},
         deeds=[asdict(each) for each in stage.deeds],
         lines=lines,
-        records=records.recorded(site.cluster.log_dir(group), group),
+        records=records.recorded(site.cluster.log_dir(group), group, until_ms),
     )
+
+
+def ended_by(rows: Sequence[Row], until_ms: int) -> list[Row]:
+    """The entries of what had ended when the log was read: later ones cannot be judged by it."""
+    return [each for each in rows if (each.get("ended_at_ms") or 0) <= until_ms]
 
 
 def _written(truth: GroupTruth) -> set[int]:

@@ -21,14 +21,20 @@ Line = list[Any]
 """An item as JSON: `r` or `c`, and its fields; bytes in base64."""
 
 
-def recorded(log_dir: Path, group: str) -> list[Line]:
-    """The group's records in the log directory of a broker."""
+def recorded(log_dir: Path, group: str, until_ms: int | None = None) -> list[Line]:
+    """The group's records in the log directory of a broker, up to a time."""
     partition = partition_of(group, OFFSETS_PARTITIONS)
     reader, found, offset = LogReader(partition, group), list[Line](), 0
     for segment in sorted(log_dir.glob(f"__consumer_offsets-{partition}/*.log")):
         offset, items = reader.feed(segment.read_bytes(), offset)
-        found += [line_of(each) for each in items if isinstance(each, Item)]
+        found += [line_of(each) for each in items if _is_of_play(each, until_ms)]
     return found
+
+
+def _is_of_play(item: object, until_ms: int | None) -> bool:
+    if isinstance(item, CommitRun):
+        return True
+    return isinstance(item, GroupRecord) and (until_ms is None or item.time_ms <= until_ms)
 
 
 def line_of(item: Item) -> Line:
