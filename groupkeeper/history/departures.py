@@ -43,15 +43,27 @@ def start_of(stayed: Sequence[RecordedMember], now: Generation, setting: CauseEv
     """
     if not stayed:
         return Window(setting.began_ms if setting.aborted else setting.end_ms, setting.end_ms)
-    seen = [(each, *setting.of(each)) for each in stayed]
+    seen = [(each, *setting.of(each)) for each in stayed if each.member in setting.evidence]
     learned = [last_ms - _heartbeat_ms(each) for each, last_ms, _ in seen if last_ms is not None]
     latest_ms = setting.end_ms
     if keeps_partitions(now.protocol, now.is_told) or not learned:
         return Window(min(learned) if len(learned) == len(stayed) else 0, latest_ms)
-    if all(longest_ms is not None for _, _, longest_ms in seen):
-        quiet = max((last_ms or 0) + (longest_ms or 0) for _, last_ms, longest_ms in seen)
-        latest_ms = min(quiet + SLACK_MS, setting.end_ms)
+    quiet = [
+        (last_ms or 0) + longest_ms for _, last_ms, longest_ms in seen if longest_ms is not None
+    ]
+    # One that shows nothing may have gone on, unless the phase is known to have lasted.
+    if quiet and (len(quiet) == len(seen) or setting.waited):
+        latest_ms = min(max(quiet) + SLACK_MS, setting.end_ms)
     return Window(max(learned), latest_ms)
+
+
+def start_of_others(last: RecordedMember, before: Generation, setting: CauseEvidence) -> Window:
+    """Return when the join phase can have begun of which all members are gone, and in which `last`
+    was the last one to be seen: not long before that, if it would have stopped committing then.
+    """
+    is_eager = keeps_partitions(before.protocol, before.is_told) is False
+    since_ms = setting.seen_ms(last) - _heartbeat_ms(last) if is_eager else 0
+    return Window(max(since_ms, setting.began_ms), setting.end_ms)
 
 
 def _heartbeat_ms(member: RecordedMember) -> int:
@@ -65,6 +77,8 @@ def departure_of(
     something else may have begun the round.
     """
     (last_ms, longest_ms), end_ms = setting.of(member), setting.end_ms
+    if setting.ends_with(member) and [*setting.ended_by] == [member.member]:
+        return Departure(EXPIRED, end_ms, Window(end_ms, end_ms))
     if setting.is_silent(member):
         return _silent(member, setting, start, came_back, begun)
     window = Window(setting.seen_ms(member), end_ms)
@@ -105,10 +119,14 @@ def _silent(
     ended = Window(over_ms, end_ms if setting.reloaded else min(next_ms + session_ms, end_ms))
     expired = Departure(EXPIRED, end_ms if setting.reloaded else over_ms, ended)
     if member.instance is not None:  # else an administrator may have removed it
+        # One that polls too late stops sending heartbeats, but does not leave.
+        expired = expired._replace(window=Window(over_ms, end_ms))
         return expired if setting.has_stopped(member) else unknown
     can_have_left = max(start.earliest_ms, seen_ms) <= next_ms
-    can_have_expired = setting.reloaded or start.earliest_ms <= next_ms + session_ms
     latest_ms = end_ms if begun else start.latest_ms
+    can_have_expired = setting.reloaded or start.earliest_ms <= next_ms + session_ms
+    # A join phase that waited for another member was begun by this one, if by nothing else.
+    can_have_expired &= not setting.waited or over_ms <= latest_ms
     can_be_late = seen_ms + poll_ms <= latest_ms and start.earliest_ms <= next_ms + poll_ms
     # A client that commits less often than it has to poll shows nothing of its polls.
     is_doubtful = can_be_late and longest_ms < poll_ms

@@ -4,7 +4,7 @@ member, and how the record of the rebalance differs from the one before.
 A commit shows that its member was alive. Times are Unix ms.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -23,6 +23,8 @@ SLACK_MS: Final = 1_000
 """Allowance for delays of timers and requests."""
 ROUNDED_MS: Final = 10
 """Allowance for times that are rounded to milliseconds, of two clocks."""
+WAITED_MS: Final = 100
+"""How long a join phase may go on after the member is gone for which alone it had waited."""
 
 RELOADED: Final = "reloaded"
 """In the evidence of an inferred cause: another coordinator loaded the group since the record
@@ -89,7 +91,8 @@ class CauseEvidence(NamedTuple):
     the earlier record, of `began_ms`, revoked partitions and assigned them to none; `converted`: it
     converted the group, after which Kafka triggers a rebalance; `aborted`: number of rounds without
     assignments between the records; `grown`: a topic has new partitions, for which leaders rejoin;
-    `seen`: what the coordinator was asked meanwhile.
+    `ended_by`: members with whose departure the join phase can have ended; `waited`: it had begun
+    before that, as others had to learn of it; `seen`: what the coordinator was asked meanwhile.
     """
 
     end_ms: int
@@ -100,6 +103,8 @@ class CauseEvidence(NamedTuple):
     began_ms: int
     aborted: int
     grown: bool = False
+    ended_by: Sequence[str] = ()
+    waited: bool = False
     seen: SeenStart = UNSEEN
 
     @property
@@ -119,6 +124,20 @@ class CauseEvidence(NamedTuple):
         """Whether the log shows nothing of the member for the time of its session."""
         gone_ms = self.seen.gone.get(member.member, self.end_ms)
         return gone_ms - self.seen_ms(member) >= member.session_ms - ROUNDED_MS
+
+    def ends_with(self, member: RecordedMember) -> bool:
+        """Whether the join phase ended when the session of this member, which is gone, ended: just
+        its timeout after it was last seen, as a coordinator counts from commits, too.
+        """
+        after_ms = self.end_ms - self.seen_ms(member) - member.session_ms
+        can_be_late = member.rebalance_ms <= member.session_ms + SLACK_MS  # it called poll too late
+        is_just_then = -ROUNDED_MS <= after_ms <= WAITED_MS
+        return is_just_then and not can_be_late and not self.reloaded
+
+    def ends_by_leave(self, member: RecordedMember) -> bool:
+        """Whether a member that is gone committed just before the join phase ended."""
+        last_ms = self.of(member).last_ms
+        return last_ms is not None and self.end_ms - last_ms <= WAITED_MS
 
     def has_stopped(self, member: RecordedMember) -> bool:
         """Whether a silent member committed regularly before, and more often than since. Other

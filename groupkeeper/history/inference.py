@@ -13,15 +13,21 @@ from groupkeeper.history.causes import (
     LEADER,
     LEFT,
     REJOINED,
-    REMOVED,
     RETURNED_CHANGED,
     RETURNED_UNREADY,
     STATIC_JOINED,
     SUBSCRIPTION,
     UNKNOWN,
 )
-from groupkeeper.history.departures import Departure, Window, departure_of, share_fate, start_of
-from groupkeeper.history.evidence import CauseEvidence
+from groupkeeper.history.departures import (
+    Departure,
+    Window,
+    departure_of,
+    share_fate,
+    start_of,
+    start_of_others,
+)
+from groupkeeper.history.evidence import WAITED_MS, CauseEvidence
 from groupkeeper.history.records import Generation, RecordedMember
 from groupkeeper.history.rows import keeps_partitions
 
@@ -87,28 +93,31 @@ def explain(
     `joined`.
     """
     members = {} if before is None else before.members
-    gone = {each.member for each in changes.gone}
-    stayed = [each for key, each in members.items() if key not in gone]
-    start = Window(*setting.seen.narrowed(*start_of(stayed, now, setting)))
-    came = {each.identity for each in changes.joined}
-    begun = bool(
-        setting.aborted or came or changes.replaced or changes.resubscribed or len(gone) > 1
-    )
+    ended_by = [
+        each.member
+        for each in changes.gone
+        if setting.ends_with(each) or setting.ends_by_leave(each)
+    ]
+    waited = bool(ended_by) and len(members) + len(changes.joined) > len(ended_by)
+    setting = setting._replace(ended_by=ended_by, waited=waited)
+    start = Window(*setting.seen.narrowed(*_start(members, now, changes, setting)))
     found = InferredCause(UNKNOWN)
-    for each in changes.gone:
-        back = each.identity in came
-        found.departures[each.member] = departure_of(each, setting, start, back, begun)
-    if not stayed and len(gone) > 1:
-        share_fate(changes.gone, setting, found.departures)
+    if before is not None:
+        found.departures = _departures(before, changes, setting, start)
     protocol_changed = bool(members) and before is not None and before.protocol != now.protocol
     who = _who(now, changes, setting, found, protocol_changed)
-    code = _first(who, changes, setting, start, found.departures)
+    is_plain = not (setting.aborted or setting.converted or setting.grown or changes.replaced)
+    seen = setting.seen.first_code(who) if is_plain else None
+    code = seen or _first(who, changes, setting, start, found.departures)
     found.code = code
     found.more = [each for each in who if each not in (code, UNKNOWN)]
     if found.more == [RETURNED_UNREADY] and code == UNKNOWN:
         found.more = []  # no other cause shows: an administrator may have removed the member
-    if len(who.get(code, ())) == 1 and code != UNKNOWN:
-        found.by = who[code][0]
+    if code == LEADER and now.leader in now.members:
+        found.by = now.members[now.leader]
+    elif code != UNKNOWN:
+        found.by = _only(who[code], setting)
+    if found.by is not None:
         departure = found.departures.get(found.by.member)
         found.likely = departure.likely if departure else None
     for old, each in [*changes.replaced]:
@@ -116,6 +125,46 @@ def explain(
             changes.replaced.remove((old, each))
             changes.gone.append(old)
             changes.joined.append(each)
+    return found
+
+
+def _only(some: Sequence[RecordedMember], setting: CauseEvidence) -> RecordedMember | None:
+    """Return the member behind the first cause, of those with its code; None if several may be."""
+    found = [each for each in some if each.member not in setting.ended_by] or some
+    return found[0] if len(found) == 1 else None
+
+
+def _start(
+    members: Mapping[str, RecordedMember], now: Generation, changes: Changes, setting: CauseEvidence
+) -> Window:
+    """Return when the join phase can have begun."""
+    gone = {each.member for each in changes.gone}
+    stayed = [each for key, each in members.items() if key not in gone]
+    start = start_of(stayed, now, setting)
+    if not setting.waited:
+        return start
+    latest_ms = min(start.latest_ms, setting.end_ms - WAITED_MS - 1)
+    return Window(min(start.earliest_ms, latest_ms), latest_ms)
+
+
+def _departures(
+    before: Generation, changes: Changes, setting: CauseEvidence, start: Window
+) -> dict[str, Departure]:
+    """Return why each member that is gone is gone."""
+    found: dict[str, Departure] = {}
+    gone, came = changes.gone, {each.identity for each in changes.joined}
+    all_gone = len(gone) == len(before.members) > 1
+    last = max(gone, key=setting.seen_ms, default=None)
+    others = start_of_others(last, before, setting) if all_gone and last else start
+    begun = bool(setting.aborted or came or changes.replaced or changes.resubscribed)
+    firsts = [each.member for each in gone if each.member not in setting.ended_by]
+    for each in gone:
+        mine = start if each is last or setting.aborted else others
+        is_begun = begun or any(member != each.member for member in firsts)
+        is_back = each.identity in came
+        found[each.member] = departure_of(each, setting, mine, is_back, is_begun)
+    if all_gone:
+        share_fate(gone, setting, found)
     return found
 
 
@@ -146,10 +195,11 @@ def _who(
     keeps = keeps_partitions(now.protocol, now.is_told)
     # A follower that rejoins unprompted triggers a rebalance if its bytes have changed, and where
     # bytes list owned partitions, those of all have. Leaders rejoin for new partitions.
+    others = bool(who.keys() - {RETURNED_UNREADY}) if setting.grown else who or changes.replaced
     alone = setting.grown or all(each.member == now.leader for each in changes.rejoined)
     if setting.withheld and keeps is not False and changes.rejoined and (not who or setting.soon):
         who[REJOINED] = changes.rejoined
-    elif not who and leader and not setting.converted and not changes.replaced and alone:
+    elif leader and not setting.converted and alone and not others:
         who[LEADER] = leader
     return who
 
@@ -175,23 +225,25 @@ def _first(
 ) -> str:
     """Return the code of the first cause; unknown if the order cannot be decided."""
     firsts = {code for code in who if code != RETURNED_UNREADY}
-    # For new partitions the leader may have rejoined before a session ended.
-    if setting.converted or (setting.grown and EXPIRED in firsts):
+    if setting.converted:
         return UNKNOWN
+    if setting.grown and EXPIRED in firsts:
+        firsts.add(LEADER)  # for new partitions it may have rejoined before a session ended
+    if setting.aborted and len(firsts) > 1:
+        return UNKNOWN
+    expired = {key for key, each in departures.items() if each.code == EXPIRED}
+    if firsts == {EXPIRED} and setting.waited and expired <= {*setting.ended_by}:
+        return UNKNOWN  # what began the join phase does not show
     if len(firsts) == 1:
         [code] = firsts
         return code if len(who[code]) > setting.aborted else UNKNOWN
-    if setting.aborted:
-        return UNKNOWN
     if firsts == {EXPIRED, STATIC_JOINED} and changes.replaced:
         return EXPIRED
-    if (seen := _seen_first(who, changes, setting)) is not None:
-        return seen
-    if firsts == {LEFT, JOINED} and _restarts(changes):
-        return LEFT
     if firsts == {EXPIRED, JOINED} and setting.reloaded and _are_same_clients(changes):
         return JOINED  # a load gave old members a whole session, before whose end they joined anew
     firsts = _possible(firsts, setting, start, departures)
+    if firsts == {LEFT, JOINED} and _restarts(changes, departures):
+        return LEFT
     return firsts.pop() if len(firsts) == 1 else UNKNOWN
 
 
@@ -209,28 +261,10 @@ def _possible(
     return {code for code, each in windows.items() if each.earliest_ms <= latest_ms}
 
 
-def _seen_first(
-    who: Mapping[str, Sequence[RecordedMember]], changes: Changes, setting: CauseEvidence
-) -> str | None:
-    """Return the code of the first cause if the coordinator was asked soon enough to tell whether a
-    member had come, or was gone, before anything else happened; else None.
-    """
-    comings = [each for each in who if each in (JOINED, STATIC_JOINED)]
-    goings = {each for each in who if each in (LEFT, EXPIRED, REMOVED, UNKNOWN)}
-    if not comings or len(comings) + len(goings) < len(who) or changes.replaced:
-        return None
-    is_come = setting.seen.has_come_first(changes.joined, changes.gone)
-    if is_come is None:
-        return None
-    if is_come:
-        return comings[0] if len(comings) == 1 else None
-    return goings.pop() if len(goings) == 1 else None
-
-
-def _restarts(changes: Changes) -> bool:
-    """Return whether all joined members are clients of gone members, and thus left first."""
-    gone = {each.identity for each in changes.gone}
-    return all(each.identity in gone for each in changes.joined)
+def _restarts(changes: Changes, departures: Mapping[str, Departure]) -> bool:
+    """Return whether all joined members are clients of members that left, and thus left first."""
+    left = {each.identity for each in changes.gone if departures[each.member].code == LEFT}
+    return all(each.identity in left for each in changes.joined)
 
 
 def _are_same_clients(changes: Changes) -> bool:

@@ -3,6 +3,7 @@
 import pytest
 
 from groupkeeper.history.rounds import Round
+from groupkeeper.protocol.records.consumer_offsets import MemberMetadata
 from groupkeeper.why.entries import entry_text
 from tests.support.written_log import WrittenLog, member, rounds_of, told_of
 
@@ -83,3 +84,182 @@ def test_the_first_record_that_is_read_shows_no_change_of_the_coordinator() -> N
     made.leader_epoch = 7
     made.group(0, 7, member("alpha", 0))
     assert LOADED not in text_of(last_of(made))
+
+
+# -- a join phase that waited for a member ---------------------------------------------------------
+
+
+def waited(
+    *came: MemberMetadata,
+    session_s: int = 10,
+    poll_s: int = 60,
+    ended: float = 30,
+    beta_until: int = 20,
+    alpha_until: int = 30,
+    gamma: tuple[MemberMetadata, ...] = (),
+) -> WrittenLog:
+    """Two members, of which beta last committed at 20, and is gone in the second round, at 30."""
+    alpha, beta = (member(name, n, session_s=session_s) for n, name in enumerate(("a", "b")))
+    for each in (alpha, beta, *came, *gamma):
+        each.rebalance_timeout = poll_s * 1000
+    made = WrittenLog(protocol="cooperative-sticky")
+    made.group(0, 1, alpha, beta, *gamma)
+    for at in range(2, 31, 2):
+        if at <= alpha_until:
+            made.commits(0, at, at)
+        if at <= beta_until:
+            made.commits(1, at, at)
+    made.group(ended, 2, alpha, *came)
+    return made
+
+
+def gone_of(made: WrittenLog) -> dict[str, str]:
+    """Client id -> code of those who are gone in the last round."""
+    return {each["who"]["client_id"]: each["cause"]["code"] for each in last_of(made).removed}
+
+
+@pytest.mark.parametrize("session_s", [6, 45])
+@pytest.mark.parametrize("late_ms", [0, 3, 90])
+def test_a_round_that_ends_with_a_session_was_begun_by_who_joined(
+    session_s: int, late_ms: int
+) -> None:
+    """It waited for a dead member. Else it would have lasted until others heard of its end."""
+    made = waited(
+        member("delta", 1), session_s=session_s, poll_s=300, ended=20 + session_s + late_ms / 1000
+    )
+    assert code_of(made) == "member_joined"
+    assert gone_of(made) == {"b": "session_expired"}
+
+
+@pytest.mark.parametrize("late_ms", [-200, 300, 2_000])
+def test_a_round_that_ends_at_another_time_shows_no_order(late_ms: int) -> None:
+    """Heartbeats after its last commit may have moved the end of the session."""
+    made = waited(member("delta", 1), ended=30 + late_ms / 1000)
+    assert code_of(made) in {"unknown", "member_left"}
+    assert code_of(made) != "member_joined"
+
+
+def test_nobody_who_is_gone_with_a_session_begins_the_round_that_waited_for_it() -> None:
+    """Nothing else shows: the leader may have rejoined, as an application that enforces it does."""
+    made = waited(ended=30.004)
+    assert code_of(made) == "unknown"
+    assert gone_of(made) == {"b": "session_expired"}
+    assert [each["code"] for each in last_of(made).more_causes] == ["session_expired"]
+
+
+def test_the_only_member_of_a_group_begins_the_round_that_ends_with_its_session() -> None:
+    made = WrittenLog()
+    made.group(0, 1, member("alpha", 0))
+    made.commits(0, 2, 20)
+    made.group(30.002, 2)
+    assert code_of(made) == "session_expired"
+
+
+def test_who_may_poll_too_late_just_then_may_have_left() -> None:
+    """max.poll.interval.ms is as long as the session."""
+    made = waited(member("delta", 1), poll_s=10, ended=30.002)
+    assert code_of(made) == "unknown"
+
+
+def test_after_a_load_sessions_end_later() -> None:
+    made = WrittenLog()
+    made.group(0, 1, member("a", 0), member("b", 1))
+    for at in range(2, 21, 2):
+        made.commits(0, at, at)
+        made.commits(1, at, at)
+    made.leader_epoch += 1
+    made.group(30.002, 2, member("a", 0), member("delta", 1))
+    assert code_of(made) == "unknown"
+
+
+def test_of_two_that_were_silent_as_long_one_at_least_expired() -> None:
+    """gamma may have left at any time: neither ever committed, and both joined at 0."""
+    made = waited(
+        member("delta", 1), gamma=(member("gamma", 2),), beta_until=0, ended=10.002, alpha_until=10
+    )
+    assert code_of(made) == "unknown"
+    assert gone_of(made) == {"b": "unknown", "gamma": "unknown"}
+
+
+def test_who_left_a_group_whose_last_member_expired_is_not_taken_for_another_expired_one() -> None:
+    """Neither ever committed: beta may have been closed at any time before."""
+    made = WrittenLog()
+    made.group(0, 1, member("alpha", 0), member("beta", 1))
+    made.group(10.002, 2)
+    assert gone_of(made) == {"alpha": "unknown", "beta": "unknown"}
+
+
+def test_a_member_of_a_generation_of_a_moment_shows_no_leave() -> None:
+    """It did not commit: it may be what began the round."""
+    made = WrittenLog()
+    made.group(0, 1, member("alpha", 0), member("beta", 1))
+    made.group(0.05, 2, member("alpha", 0), member("delta", 1))
+    assert code_of(made) == "unknown"
+
+
+def test_a_leave_that_ended_a_round_did_not_begin_it() -> None:
+    """beta was killed at 12, and alpha left in the round that waited for gamma, its last member."""
+    made = WrittenLog()
+    made.group(0, 1, member("alpha", 0), member("beta", 1))
+    made.commits(1, 2, 12)
+    for at in range(2, 25, 2):
+        made.commits(0, at, at)
+    made.group(24.02, 2)
+    assert code_of(made) == "session_expired"
+    assert gone_of(made) == {"alpha": "member_left", "beta": "session_expired"}
+
+
+def test_who_is_gone_of_a_group_that_emptied_did_not_poll_too_late_for_another_session() -> None:
+    """Session of 6 s, polls within 12 s: both were killed, one 6 s after the other."""
+    alpha, beta = (member(name, n, session_s=6) for n, name in enumerate(("alpha", "beta")))
+    for each in (alpha, beta):
+        each.rebalance_timeout = 12_000
+    made = WrittenLog()
+    made.group(0, 1, alpha, beta)
+    for at in range(1, 10, 3):
+        made.commits(0, at, at)
+    for at in range(1, 15, 3):
+        made.commits(1, at, at)
+    made.group(19.03, 2)
+    assert gone_of(made) == {"alpha": "unknown", "beta": "session_expired"}
+
+
+def test_a_crash_and_a_leave_in_one_round_are_not_taken_for_two_restarts() -> None:
+    """beta was killed, and joined again; gamma left, and joined again."""
+    made = WrittenLog()
+    made.group(0, 1, member("alpha", 0), member("beta", 1), member("gamma", 2))
+    for at in range(2, 25, 2):
+        if at <= 22:
+            made.commits(0, at, at)
+        if at <= 20:
+            made.commits(1, at, at)
+        made.commits(2, at, at)
+    made.group(30.001, 2, member("alpha", 0), member("beta2", 1), member("gamma2", 2))
+    assert code_of(made) == "unknown"
+
+
+# -- new partitions --------------------------------------------------------------------------------
+
+
+def test_a_static_member_that_is_back_in_a_round_for_new_partitions_did_not_begin_it() -> None:
+    made = WrittenLog()
+    made.group(0, 1, member("alpha", 0, instance="alpha"), member("beta", 1, instance="beta"))
+    for at in range(2, 11, 2):
+        made.commits(0, at, at)
+        made.commits(1, at, at)
+    again = member("beta2", 1, 2, instance="beta")
+    made.group(12, 2, member("alpha", 0, instance="alpha"), again)
+    assert code_of(made) == "leader_rejoined"
+
+
+def test_the_leader_began_the_round_for_new_partitions_that_waited_for_a_dead_member() -> None:
+    made = WrittenLog()
+    made.group(0, 1, member("alpha", 0), member("beta", 1))
+    for at in range(2, 21, 2):
+        made.commits(0, at, at)
+        made.commits(1, at, at)
+    made.group(30.002, 2, member("alpha", 0, 1, 2))
+    last = last_of(made)
+    assert code_of(made) == "leader_rejoined"
+    assert last.cause is not None and last.cause["who"]["client_id"] == "alpha"
+    assert gone_of(made) == {"beta": "session_expired"}
