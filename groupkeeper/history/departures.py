@@ -36,24 +36,25 @@ class Departure(NamedTuple):
 
 
 def start_of(stayed: Sequence[RecordedMember], now: Generation, setting: CauseEvidence) -> Window:
-    """Return when the join phase can have begun. Members with an eager assignor stop committing
-    when they rejoin, others at its end; among the eager, the first to stop bounds the start from
-    below. If nobody stayed, it is at its end, unless rounds without assignments were before it:
-    who is gone may have gone in one of these.
+    """Return when the join phase can have begun. Members with an eager assignor, and some with
+    another one, stop committing when they rejoin; the others at its end. So it began before all had
+    stopped; and among the eager, no earlier than a heartbeat before the last one did. If nobody
+    stayed, it is at its end, unless rounds without assignments were before it: who is gone may have
+    gone in one of these.
     """
     if not stayed:
         return Window(setting.began_ms if setting.aborted else setting.end_ms, setting.end_ms)
     seen = [(each, *setting.of(each)) for each in stayed if each.member in setting.evidence]
-    learned = [last_ms - _heartbeat_ms(each) for each, last_ms, _ in seen if last_ms is not None]
+    quiet = [(at or 0) + longest_ms for _, at, longest_ms in seen if longest_ms is not None]
     latest_ms = setting.end_ms
-    if keeps_partitions(now.protocol, now.is_told) or not learned:
-        return Window(min(learned) if len(learned) == len(stayed) else 0, latest_ms)
-    quiet = [
-        (last_ms or 0) + longest_ms for _, last_ms, longest_ms in seen if longest_ms is not None
-    ]
     # One that shows nothing may have gone on, unless the phase is known to have lasted.
     if quiet and (len(quiet) == len(seen) or setting.waited):
         latest_ms = min(max(quiet) + SLACK_MS, setting.end_ms)
+    learned = [at - _heartbeat_ms(each) for each, at, _ in seen if at is not None]
+    if not learned:
+        return Window(0, latest_ms)
+    if keeps_partitions(now.protocol, now.is_told):
+        return Window(min(learned) if len(learned) == len(stayed) else 0, latest_ms)
     return Window(max(learned), latest_ms)
 
 

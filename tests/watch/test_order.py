@@ -104,7 +104,7 @@ def waited(
         each.rebalance_timeout = poll_s * 1000
     made = WrittenLog(protocol="cooperative-sticky")
     made.group(0, 1, alpha, beta, *gamma)
-    for at in range(2, 31, 2):
+    for at in range(2, int(ended) + 1, 2):
         if at <= alpha_until:
             made.commits(0, at, at)
         if at <= beta_until:
@@ -137,6 +137,18 @@ def test_a_round_that_ends_at_another_time_shows_no_order(late_ms: int) -> None:
     made = waited(member("delta", 1), ended=30 + late_ms / 1000)
     assert code_of(made) in {"unknown", "member_left"}
     assert code_of(made) != "member_joined"
+
+
+@pytest.mark.parametrize(
+    ("alpha_until", "code"),
+    [(30, "member_joined"), (36, "unknown"), (22, "unknown"), (0, "unknown")],
+)
+def test_a_round_in_which_others_had_stopped_before_a_session_ended_was_begun_by_who_joined(
+    alpha_until: int, code: str
+) -> None:
+    """Java's client commits nothing while it waits for others, with any assignor."""
+    made = waited(member("delta", 1), session_s=15, ended=36.5, alpha_until=alpha_until)
+    assert code_of(made) == code
 
 
 def test_nobody_who_is_gone_with_a_session_begins_the_round_that_waited_for_it() -> None:
