@@ -6,7 +6,7 @@ the last commit of a remaining member, which learns of the rebalance with its ne
 then rejoins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.history.causes import EXPIRED, LEFT, MAX_POLL, REMOVED, UNKNOWN
@@ -15,7 +15,7 @@ from groupkeeper.history.records import Generation, RecordedMember
 from groupkeeper.history.rows import keeps_partitions
 
 
-class Window(NamedTuple):
+class TimeRange(NamedTuple):
     """The earliest and latest time at which something can have happened, in Unix ms; wide if little
     is known.
     """
@@ -31,11 +31,22 @@ class Departure(NamedTuple):
 
     code: str
     until_ms: int
-    window: Window
+    window: TimeRange
     likely: str | None = None
+    over_ms: int | None = None
+    """Of an unknown reason: when its session can have ended, if it did not leave before."""
+
+    @property
+    def options(self) -> Mapping[str, TimeRange]:
+        """When it can have gone, by each possible reason."""
+        if self.over_ms is None:
+            return {self.code: self.window}
+        return {LEFT: self.window, EXPIRED: TimeRange(self.over_ms, self.window.latest_ms)}
 
 
-def start_of(stayed: Sequence[RecordedMember], now: Generation, setting: CauseEvidence) -> Window:
+def start_of(
+    stayed: Sequence[RecordedMember], now: Generation, setting: CauseEvidence
+) -> TimeRange:
     """Return when the join phase can have begun. Members with an eager assignor, and some with
     another one, stop committing when they rejoin; the others at its end. So it began before all had
     stopped; and among the eager, no earlier than a heartbeat before the last one did. If nobody
@@ -43,7 +54,7 @@ def start_of(stayed: Sequence[RecordedMember], now: Generation, setting: CauseEv
     gone in one of these.
     """
     if not stayed:
-        return Window(setting.began_ms if setting.aborted else setting.end_ms, setting.end_ms)
+        return TimeRange(setting.began_ms if setting.aborted else setting.end_ms, setting.end_ms)
     seen = [(each, *setting.of(each)) for each in stayed if each.member in setting.evidence]
     quiet = [(at or 0) + longest_ms for _, at, longest_ms in seen if longest_ms is not None]
     latest_ms = setting.end_ms
@@ -52,19 +63,19 @@ def start_of(stayed: Sequence[RecordedMember], now: Generation, setting: CauseEv
         latest_ms = min(max(quiet) + SLACK_MS, setting.end_ms)
     learned = [at - _heartbeat_ms(each) for each, at, _ in seen if at is not None]
     if not learned:
-        return Window(0, latest_ms)
+        return TimeRange(0, latest_ms)
     if keeps_partitions(now.protocol, now.is_told):
-        return Window(min(learned) if len(learned) == len(stayed) else 0, latest_ms)
-    return Window(max(learned), latest_ms)
+        return TimeRange(min(learned) if len(learned) == len(stayed) else 0, latest_ms)
+    return TimeRange(max(learned), latest_ms)
 
 
-def start_of_others(last: RecordedMember, before: Generation, setting: CauseEvidence) -> Window:
+def start_of_others(last: RecordedMember, before: Generation, setting: CauseEvidence) -> TimeRange:
     """Return when the join phase can have begun of which all members are gone, and in which `last`
     was the last one to be seen: not long before that, if it would have stopped committing then.
     """
     is_eager = keeps_partitions(before.protocol, before.is_told) is False
     since_ms = setting.seen_ms(last) - _heartbeat_ms(last) if is_eager else 0
-    return Window(max(since_ms, setting.began_ms), setting.end_ms)
+    return TimeRange(max(since_ms, setting.began_ms), setting.end_ms)
 
 
 def _heartbeat_ms(member: RecordedMember) -> int:
@@ -72,17 +83,17 @@ def _heartbeat_ms(member: RecordedMember) -> int:
 
 
 def departure_of(
-    member: RecordedMember, setting: CauseEvidence, start: Window, came_back: bool, begun: bool
+    member: RecordedMember, setting: CauseEvidence, start: TimeRange, came_back: bool, begun: bool
 ) -> Departure:
     """Return why a member is gone. `came_back`: the same client joined in this round. `begun`:
     something else may have begun the round.
     """
     (last_ms, longest_ms), end_ms = setting.of(member), setting.end_ms
     if setting.ends_with(member) and [*setting.ended_by] == [member.member]:
-        return Departure(EXPIRED, end_ms, Window(end_ms, end_ms))
+        return Departure(EXPIRED, end_ms, TimeRange(end_ms, end_ms))
     if setting.is_silent(member):
         return _silent(member, setting, start, came_back, begun)
-    window = Window(setting.seen_ms(member), end_ms)
+    window = TimeRange(setting.seen_ms(member), end_ms)
     if member.instance is not None:  # static members do not leave when closed
         return Departure(REMOVED, end_ms, window)
     # In a join phase a member may commit until it learns of it and calls poll.
@@ -95,15 +106,15 @@ def departure_of(
     return Departure(LEFT, last_ms, _left_in(member, setting))
 
 
-def _left_in(member: RecordedMember, setting: CauseEvidence) -> Window:
+def _left_in(member: RecordedMember, setting: CauseEvidence) -> TimeRange:
     """Return when a member left that committed: before it would have committed again."""
     longest_ms, end_ms = setting.of(member).longest_ms, setting.end_ms
     latest_ms = end_ms if longest_ms is None else setting.next_ms(member, longest_ms)
-    return Window(setting.seen_ms(member), min(latest_ms, end_ms))
+    return TimeRange(setting.seen_ms(member), min(latest_ms, end_ms))
 
 
 def _silent(
-    member: RecordedMember, setting: CauseEvidence, start: Window, came_back: bool, begun: bool
+    member: RecordedMember, setting: CauseEvidence, start: TimeRange, came_back: bool, begun: bool
 ) -> Departure:
     """Return why a member is gone that was silent for its session timeout. A member that polled
     too late left no earlier than `max.poll.interval.ms` after its last commit.
@@ -111,17 +122,19 @@ def _silent(
     last_ms, longest_ms = setting.of(member)
     seen_ms, end_ms = setting.seen_ms(member), setting.end_ms
     session_ms, poll_ms = member.session_ms, member.rebalance_ms
-    unknown = Departure(UNKNOWN, end_ms, Window(seen_ms, end_ms))
+    # After a load each session began anew, at a time that the log does not show.
+    over_ms = min(seen_ms + session_ms, end_ms)
+    unknown = Departure(UNKNOWN, end_ms, TimeRange(seen_ms, end_ms))
+    if member.instance is None and not setting.reloaded:
+        unknown = unknown._replace(over_ms=over_ms)
     if longest_ms is None or last_ms is None:
         return unknown
     next_ms = setting.next_ms(member, longest_ms)
-    # After a load each session began anew, at a time that the log does not show.
-    over_ms = min(seen_ms + session_ms, end_ms)
-    ended = Window(over_ms, end_ms if setting.reloaded else min(next_ms + session_ms, end_ms))
+    ended = TimeRange(over_ms, end_ms if setting.reloaded else min(next_ms + session_ms, end_ms))
     expired = Departure(EXPIRED, end_ms if setting.reloaded else over_ms, ended)
     if member.instance is not None:  # else an administrator may have removed it
         # One that polls too late stops sending heartbeats, but does not leave.
-        expired = expired._replace(window=Window(over_ms, end_ms))
+        expired = expired._replace(window=TimeRange(over_ms, end_ms))
         return expired if setting.has_stopped(member) else unknown
     can_have_left = max(start.earliest_ms, seen_ms) <= next_ms
     latest_ms = end_ms if begun else start.latest_ms
@@ -136,7 +149,7 @@ def _silent(
     if can_have_left and not can_have_expired:
         return Departure(LEFT, last_ms, _left_in(member, setting))
     if can_be_late and not can_have_left and not can_have_expired:
-        late = Window(seen_ms + poll_ms, min(next_ms + poll_ms, end_ms))
+        late = TimeRange(seen_ms + poll_ms, min(next_ms + poll_ms, end_ms))
         return Departure(LEFT, end_ms, late, MAX_POLL)
     return unknown
 

@@ -31,6 +31,11 @@ RELOADED: Final = "reloaded"
 before, and sessions began anew."""
 
 
+STOPPED_FIRST: Final = "stopped_first"
+"""In the evidence of an inferred cause: its member stopped committing while all others went on, as
+one does that rejoins unprompted and then waits for them."""
+
+
 class Evidence(NamedTuple):
     """Commits for a member's partitions: time of the last one (None if there is none) and the
     longest pause between two in ms (None if unknown).
@@ -134,8 +139,10 @@ class CauseEvidence(NamedTuple):
         is_just_then = -ROUNDED_MS <= after_ms <= WAITED_MS
         return is_just_then and not can_be_late and not self.reloaded
 
-    def ends_by_leave(self, member: RecordedMember) -> bool:
-        """Whether a member that is gone committed just before the join phase ended."""
+    def ends_by_commit(self, member: RecordedMember) -> bool:
+        """Whether the member committed just before the join phase ended, as one does that leaves or
+        rejoins.
+        """
         last_ms = self.of(member).last_ms
         return last_ms is not None and self.end_ms - last_ms <= WAITED_MS
 

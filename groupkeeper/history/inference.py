@@ -21,7 +21,7 @@ from groupkeeper.history.causes import (
 )
 from groupkeeper.history.departures import (
     Departure,
-    Window,
+    TimeRange,
     departure_of,
     share_fate,
     start_of,
@@ -57,6 +57,8 @@ class InferredCause:
     likely: str | None = None
     departures: dict[str, Departure] = field(default_factory=dict)
     """Member id -> why the member is gone."""
+    stopped_first: bool = False
+    """Whether it is known from who stopped committing first."""
 
 
 def compare(before: Mapping[str, RecordedMember], now: Mapping[str, RecordedMember]) -> Changes:
@@ -93,13 +95,7 @@ def explain(
     `joined`.
     """
     members = {} if before is None else before.members
-    ended_by = [
-        each.member
-        for each in changes.gone
-        if setting.ends_with(each) or setting.ends_by_leave(each)
-    ]
-    waited = bool(ended_by) and len(members) + len(changes.joined) > len(ended_by)
-    setting = setting._replace(ended_by=ended_by, waited=waited)
+    setting = _with_end(members, changes, setting)
     start = Window(*setting.seen.narrowed(*_start(members, now, changes, setting)))
     found = InferredCause(UNKNOWN)
     if before is not None:
@@ -115,7 +111,7 @@ def explain(
         found.more = []  # no other cause shows: an administrator may have removed the member
     if code == LEADER and now.leader in now.members:
         found.by = now.members[now.leader]
-    elif code != UNKNOWN:
+    elif code != UNKNOWN and not (UNKNOWN in who and code in (LEFT, EXPIRED)):
         found.by = _only(who[code], setting)
     if found.by is not None:
         departure = found.departures.get(found.by.member)
@@ -134,9 +130,25 @@ def _only(some: Sequence[RecordedMember], setting: CauseEvidence) -> RecordedMem
     return found[0] if len(found) == 1 else None
 
 
+def _with_end(
+    members: Mapping[str, RecordedMember], changes: Changes, setting: CauseEvidence
+) -> CauseEvidence:
+    """Return the evidence with the members that may have ended the join phase by going. None if a
+    member that stayed committed just before: it may have been the last to rejoin.
+    """
+    gone = {each.member for each in changes.gone}
+    stayed = [each for key, each in members.items() if key not in gone]
+    if any(map(setting.ends_by_commit, stayed)):
+        return setting
+    some = [*changes.gone]
+    found = [each for each in some if setting.ends_with(each) or setting.ends_by_commit(each)]
+    waited = bool(found) and len(members) + len(changes.joined) > len(found)
+    return setting._replace(ended_by=[each.member for each in found], waited=waited)
+
+
 def _start(
     members: Mapping[str, RecordedMember], now: Generation, changes: Changes, setting: CauseEvidence
-) -> Window:
+) -> TimeRange:
     """Return when the join phase can have begun."""
     gone = {each.member for each in changes.gone}
     stayed = [each for key, each in members.items() if key not in gone]
@@ -144,11 +156,11 @@ def _start(
     if not setting.waited:
         return start
     latest_ms = min(start.latest_ms, setting.end_ms - WAITED_MS - 1)
-    return Window(min(start.earliest_ms, latest_ms), latest_ms)
+    return TimeRange(min(start.earliest_ms, latest_ms), latest_ms)
 
 
 def _departures(
-    before: Generation, changes: Changes, setting: CauseEvidence, start: Window
+    before: Generation, changes: Changes, setting: CauseEvidence, start: TimeRange
 ) -> dict[str, Departure]:
     """Return why each member that is gone is gone."""
     found: dict[str, Departure] = {}
@@ -188,7 +200,7 @@ def _who(
             who.setdefault(code, []).append(each)
         if EXPIRED in codes:
             over_ms = min(setting.seen_ms(old) + old.session_ms, end_ms)
-            found.departures[old.member] = Departure(EXPIRED, end_ms, Window(over_ms, end_ms))
+            found.departures[old.member] = Departure(EXPIRED, end_ms, TimeRange(over_ms, end_ms))
     if changes.resubscribed and not protocol_changed:
         who.setdefault(SUBSCRIPTION, []).extend(changes.resubscribed)
     leader = [now.members[now.leader]] if now.leader in now.members else []
@@ -196,12 +208,36 @@ def _who(
     # A follower that rejoins unprompted triggers a rebalance if its bytes have changed, and where
     # bytes list owned partitions, those of all have. Leaders rejoin for new partitions.
     others = bool(who.keys() - {RETURNED_UNREADY}) if setting.grown else who or changes.replaced
+    is_open = bool(leader) and not setting.converted and not others
     alone = setting.grown or all(each.member == now.leader for each in changes.rejoined)
     if setting.withheld and keeps is not False and changes.rejoined and (not who or setting.soon):
         who[REJOINED] = changes.rejoined
-    elif leader and not setting.converted and alone and not others:
+    elif is_open and alone:
         who[LEADER] = leader
+    elif is_open and (first := _first_to_stop([*now.members.values()], setting)):
+        who[LEADER if first.member == now.leader else REJOINED] = [first]
+        found.stopped_first = True
     return who
+
+
+def _first_to_stop(
+    members: Sequence[RecordedMember], setting: CauseEvidence
+) -> RecordedMember | None:
+    """Return the member that stopped committing while all others went on, one of them to the end of
+    the join phase: it rejoined first, and waited for them. A member that hangs, on which others
+    wait, does not end so. None if there is no such one.
+    """
+    first = min(members, key=lambda each: setting.of(each).last_ms or 0)
+    others = [setting.of(each)[:2] for each in members if each is not first]
+    longest_ms = setting.of(first).longest_ms
+    if longest_ms is None or not others or setting.reloaded:
+        return None
+    until_ms, has_ended = setting.next_ms(first, longest_ms), False
+    for last_ms, pause_ms in others:
+        if last_ms is None or pause_ms is None or last_ms <= until_ms:
+            return None
+        has_ended |= last_ms + pause_ms >= setting.end_ms
+    return first if has_ended else None
 
 
 def _returned(old: RecordedMember, setting: CauseEvidence, changed: bool) -> Sequence[str]:
@@ -220,7 +256,7 @@ def _first(
     who: Mapping[str, Sequence[RecordedMember]],
     changes: Changes,
     setting: CauseEvidence,
-    start: Window,
+    start: TimeRange,
     departures: Mapping[str, Departure],
 ) -> str:
     """Return the code of the first cause; unknown if the order cannot be decided."""
@@ -244,19 +280,23 @@ def _first(
     firsts = _possible(firsts, setting, start, departures)
     if firsts == {LEFT, JOINED} and _restarts(changes, departures):
         return LEFT
-    return firsts.pop() if len(firsts) == 1 else UNKNOWN
+    code = firsts.pop() if len(firsts) == 1 else UNKNOWN
+    return code if code in who or code == LEADER else UNKNOWN
 
 
 def _possible(
-    codes: set[str], setting: CauseEvidence, start: Window, departures: Mapping[str, Departure]
+    codes: set[str], setting: CauseEvidence, start: TimeRange, departures: Mapping[str, Departure]
 ) -> set[str]:
     """Return the codes of what can have begun the join phase: not what happened after its latest
     possible start, or after something else.
     """
-    windows = dict.fromkeys(codes, Window(setting.began_ms, setting.end_ms))
-    for code in codes:
-        if found := [each.window for each in departures.values() if each.code == code]:
-            windows[code] = Window(*(min(times) for times in zip(*found, strict=True)))
+    found: dict[str, list[TimeRange]] = {}
+    for each in departures.values():
+        for code, window in each.options.items():
+            found.setdefault(code, []).append(window)
+    windows = dict.fromkeys(codes - {UNKNOWN}, TimeRange(setting.began_ms, setting.end_ms))
+    for code, some in found.items():
+        windows[code] = TimeRange(*(min(times) for times in zip(*some, strict=True)))
     latest_ms = min([start.latest_ms, *(each.latest_ms for each in windows.values())])
     return {code for code, each in windows.items() if each.earliest_ms <= latest_ms}
 

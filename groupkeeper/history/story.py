@@ -12,7 +12,13 @@ from typing import Final, NamedTuple, Self
 
 from groupkeeper.history.asked import NOT_ASKED, UNSEEN, Asked, SeenStart, seen_start
 from groupkeeper.history.causes import CONFIDENCE, UNKNOWN
-from groupkeeper.history.evidence import RELOADED, CauseEvidence, Commits, evidence_of
+from groupkeeper.history.evidence import (
+    RELOADED,
+    STOPPED_FIRST,
+    CauseEvidence,
+    Commits,
+    evidence_of,
+)
 from groupkeeper.history.inference import Changes, InferredCause, compare, explain
 from groupkeeper.history.ownership import OwnedPartition
 from groupkeeper.history.records import (
@@ -300,7 +306,8 @@ class Telling:
         for what was `seen`. `is_reloaded`: another coordinator has loaded the group since the
         record before.
         """
-        evidence = {"owned": self.now.is_told, RELOADED: is_reloaded}
+        owned = self.now.is_told
+        evidence = {"owned": owned, RELOADED: is_reloaded, STOPPED_FIRST: cause.stopped_first}
         first = {
             "code": cause.code,
             "likely": cause.likely,
@@ -323,10 +330,11 @@ class Telling:
         """Add the members that left, joined, or changed."""
         end_ms = setting.end_ms
         for old in changes.gone:
-            code, until_ms, _, likely = cause.departures[old.member]
+            departure = cause.departures[old.member]
+            code, until_ms = departure.code, departure.until_ms
             last_ms = setting.of(old).last_ms
             evidence = {} if last_ms is None else {"silent_ms": until_ms - last_ms}
-            about = {"code": code, "likely": likely, "evidence": evidence}
+            about = {"code": code, "likely": departure.likely, "evidence": evidence}
             fields = {"who": old.who, "cause": about}
             self.tell("member_removed", until_ms, fields, CONFIDENCE[code])
         for old, new in changes.replaced:

@@ -22,7 +22,7 @@ from groupkeeper.history.causes import (
     SUBSCRIPTION,
     UNKNOWN,
 )
-from groupkeeper.history.evidence import RELOADED
+from groupkeeper.history.evidence import RELOADED, STOPPED_FIRST
 from groupkeeper.history.fields import Part, number
 from groupkeeper.history.rounds import SUPERSEDED, Round
 from groupkeeper.why.texts import joined_text, name_of, person, some_of, span, time_text
@@ -172,10 +172,18 @@ def _away(current: Round) -> str:
     return f"; a client of this name was lost {span(current.away_ms)} before"
 
 
-_SECOND: Final = (
-    "rejoined with the same topics, after the last rebalance had taken partitions from members and "
-    "given them to none"
-)
+def _of_rejoin(current: Round, found: list[Part]) -> str:
+    if _has_stopped_first(current):
+        return " by itself: it stopped committing while all others went on"
+    return ", after the last rebalance had taken partitions from members and given them to none"
+
+
+def _has_stopped_first(current: Round) -> bool:
+    cause = current.cause or {}
+    return cause.get("code") == REJOINED and bool((cause.get("evidence") or {}).get(STOPPED_FIRST))
+
+
+_REJOINED: Final = "rejoined with the same topics"
 _SENTENCES: Final[Mapping[str, tuple[str, str, str]]] = {
     JOINED: ("added", "joined", "joined"),
     STATIC_JOINED: (
@@ -206,7 +214,7 @@ _SENTENCES: Final[Mapping[str, tuple[str, str, str]]] = {
     ),
     SUBSCRIPTION: ("", "rejoined with other topics", "rejoined with other topics"),
     LEADER: ("", "rejoined unchanged; it was the leader", "rejoined unchanged"),
-    REJOINED: ("", _SECOND, _SECOND),
+    REJOINED: ("", _REJOINED, _REJOINED),
 }
 """Code -> the list of the round with the members behind it, and what one or several of them did."""
 _DETAILS: Final[Mapping[str, Callable[[Round, list[Part]], str]]] = {
@@ -214,6 +222,7 @@ _DETAILS: Final[Mapping[str, Callable[[Round, list[Part]], str]]] = {
     STATIC_JOINED: _of_static_join,
     LEFT: _of_departure,
     EXPIRED: _of_silence,
+    REJOINED: _of_rejoin,
 }
 
 
@@ -275,6 +284,15 @@ def _after_expiry(current: Round) -> str:
     )
 
 
+def _after_rejoin(current: Round) -> str:
+    if _has_stopped_first(current):
+        return "Nothing is wrong if its application enforced a rebalance: else its log says why."
+    return (
+        "Nothing is wrong: members that keep their partitions need a second rebalance to give them "
+        "to others."
+    )
+
+
 _ADVICE: Final[Mapping[str, str | Callable[[Round], str]]] = {
     JOINED: _after_join,
     STATIC_JOINED: _after_static_join,
@@ -289,9 +307,6 @@ _ADVICE: Final[Mapping[str, str | Callable[[Round], str]]] = {
         "Nothing is wrong if topics or partitions were added or the application changed."
     ),
     LEADER: "Nothing is wrong if partitions were added: else its log says why it rejoined.",
-    REJOINED: (
-        "Nothing is wrong: members that keep their partitions need a second rebalance to give them "
-        "to others."
-    ),
+    REJOINED: _after_rejoin,
 }
 """Advice by code."""

@@ -3,9 +3,11 @@
 import pytest
 
 from groupkeeper.history.rounds import Round
+from groupkeeper.protocol.embedded import Subscription, TopicPartition
 from groupkeeper.protocol.records.consumer_offsets import MemberMetadata
 from groupkeeper.why.entries import entry_text
-from tests.support.written_log import WrittenLog, member, rounds_of, told_of
+from tests.support.codecs import encode_subscription
+from tests.support.written_log import WrittenLog, commit, member, rounds_of, told_of
 
 LOADED = "another broker became the coordinator, or it was restarted"
 
@@ -106,7 +108,7 @@ def waited(
     made.group(0, 1, alpha, beta, *gamma)
     for at in range(2, int(ended) + 1, 2):
         if at <= alpha_until:
-            made.commits(0, at, at)
+            made.commits(0, at - 1, at - 1)
         if at <= beta_until:
             made.commits(1, at, at)
     made.group(ended, 2, alpha, *came)
@@ -149,6 +151,18 @@ def test_a_round_in_which_others_had_stopped_before_a_session_ended_was_begun_by
     """Java's client commits nothing while it waits for others, with any assignor."""
     made = waited(member("delta", 1), session_s=15, ended=36.5, alpha_until=alpha_until)
     assert code_of(made) == code
+
+
+def test_a_round_at_whose_end_another_member_committed_had_not_waited_for_a_session() -> None:
+    """alpha commits as it rejoins: it heard at once of the end of the session."""
+    made = waited(ended=30.1, alpha_until=28)
+    assert code_of(made) == "unknown"
+    made.end -= 1
+    made.placed.pop()
+    made.commits(0, 29, 29)
+    made.write(30.09, commit("g", 0))
+    made.group(30.1, 2, member("a", 0))
+    assert code_of(made) == "session_expired"
 
 
 def test_nobody_who_is_gone_with_a_session_begins_the_round_that_waited_for_it() -> None:
@@ -275,3 +289,103 @@ def test_the_leader_began_the_round_for_new_partitions_that_waited_for_a_dead_me
     assert code_of(made) == "leader_rejoined"
     assert last.cause is not None and last.cause["who"]["client_id"] == "alpha"
     assert gone_of(made) == {"beta": "session_expired"}
+
+
+# -- rounds of the same members --------------------------------------------------------------------
+
+
+def rejoined(
+    alpha: tuple[int, int, int], beta: tuple[int, int, int], gamma: tuple[int, int, int]
+) -> WrittenLog:
+    """A round at 30 of three members whose bytes have all changed; alpha leads. Commits of each:
+    from a second to another, every so many.
+    """
+    made = WrittenLog()
+    made.group(0, 1, *(owning(name, n) for n, name in enumerate(("alpha", "beta", "gamma"))))
+    some = enumerate((alpha, beta, gamma))
+    placed = sorted(
+        (at, n) for n, (first, last, step) in some for at in range(first, last + 1, step)
+    )
+    for at, partition in placed:
+        made.commits(partition, at, at)
+    made.group(30, 2, *(owning(name, n, n) for n, name in enumerate(("alpha", "beta", "gamma"))))
+    return made
+
+
+def owning(name: str, share: int, *owned: int) -> MemberMetadata:
+    """A member whose subscription lists what it owns."""
+    found = member(name, share)
+    owns = [TopicPartition(topic="orders", partitions=[*owned])]
+    found.subscription = encode_subscription(
+        Subscription(version=1, topics=["orders"], owned_partitions=owns)
+    )
+    return found
+
+
+def test_who_stopped_committing_while_all_others_went_on_began_the_round() -> None:
+    made = rejoined((1, 29, 1), (1, 26, 1), (1, 29, 1))
+    last = last_of(made)
+    assert code_of(made) == "member_rejoined"
+    assert last.cause is not None and last.cause["who"]["client_id"] == "beta"
+    assert (
+        "beta (on 10.0.0.7) rejoined with the same topics by itself: it stopped committing while "
+        "all others went on."
+    ) in text_of(last)
+    assert "Nothing is wrong if its application enforced a rebalance" in text_of(last)
+    assert code_of(rejoined((1, 26, 1), (1, 29, 1), (1, 29, 1))) == "leader_rejoined"
+
+
+@pytest.mark.parametrize(
+    ("about", "beta", "gamma"),
+    [
+        ("another stopped, too", (1, 26, 1), (1, 27, 1)),
+        ("it commits as seldom", (2, 26, 4), (1, 29, 1)),
+        ("it commits nothing", (2, 1, 1), (1, 29, 1)),
+        ("another commits nothing", (1, 26, 1), (2, 1, 1)),
+        ("it hung, and the others waited for it", (1, 16, 1), (1, 20, 1)),
+    ],
+)
+def test_who_did_not_stop_alone_is_not_told(
+    about: str, beta: tuple[int, int, int], gamma: tuple[int, int, int]
+) -> None:
+    alpha_until = 20 if "hung" in about else 29
+    assert code_of(rejoined((1, alpha_until, 1), beta, gamma)) == "unknown", about
+
+
+def test_after_a_load_clients_may_stop_for_other_reasons() -> None:
+    made = rejoined((1, 29, 1), (1, 26, 1), (1, 29, 1))
+    made.placed.pop()
+    made.leader_epoch += 1
+    made.group(30, 2, *(owning(name, n, n) for n, name in enumerate(("alpha", "beta", "gamma"))))
+    assert code_of(made) == "unknown"
+
+
+# -- reasons that are not known --------------------------------------------------------------------
+
+
+def test_a_leave_was_first_whether_the_other_left_or_its_session_ended() -> None:
+    """beta was killed at 19, or left then; gamma was closed at 22; the round ended at 31."""
+    made = WrittenLog()
+    made.group(0, 1, member("alpha", 0), member("beta", 1), member("gamma", 2))
+    for at in range(1, 24):
+        made.commits(0, at, at)
+        if at <= 20:
+            made.commits(1, at, at)
+        if at <= 22:
+            made.commits(2, at, at)
+    made.group(31, 2, member("alpha", 0))
+    last = last_of(made)
+    assert gone_of(made) == {"beta": "unknown", "gamma": "member_left"}
+    assert code_of(made) == "member_left"
+    assert last.cause is not None and last.cause["who"] is None
+
+
+def test_of_one_that_left_or_expired_nothing_is_told() -> None:
+    """The others have nothing to commit any more: that shows no join phase."""
+    made = WrittenLog()
+    made.group(0, 1, member("alpha", 0), member("beta", 1))
+    for at in range(1, 21):
+        made.commits(0, at, at)
+        made.commits(1, at, at)
+    made.group(32, 2, member("alpha", 0))
+    assert code_of(made) == "unknown"
