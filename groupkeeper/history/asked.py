@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from groupkeeper.history.causes import EXPIRED, JOINED, LEFT, REMOVED, STATIC_JOINED, UNKNOWN
 from groupkeeper.history.records import RecordedMember
 from groupkeeper.history.rows import SEEN
 
@@ -35,6 +36,10 @@ class Asked(NamedTuple):
 
 
 NOT_ASKED: Final = Asked()
+COMINGS: Final = frozenset({JOINED, STATIC_JOINED})
+KNOWN: Final = frozenset({LEFT, EXPIRED, REMOVED})
+GOINGS: Final = KNOWN | {UNKNOWN}
+"""Codes of members that came, and of those that went."""
 _NOBODY: Final[Mapping[str, int]] = {}
 
 
@@ -57,17 +62,19 @@ class SeenStart(NamedTuple):
         is_possible = later_ms <= sooner_ms
         return (later_ms, sooner_ms) if is_possible else (earliest_ms, latest_ms)
 
-    def has_come_first(
-        self, joined: Sequence[RecordedMember], gone: Sequence[RecordedMember]
-    ) -> bool | None:
-        """Return whether a joined member came before any other was gone; False if one was gone
-        before any came; None if that was not seen.
+    def first_code(self, who: Mapping[str, Sequence[RecordedMember]]) -> str | None:
+        """Return the only code of which something had happened when the members were first listed.
+        None if that is none or several, or unknown. `who`: members that came or went, by code; no
+        other code may be in it.
         """
-        if self.first is None:
+        if self.first is None or not who.keys() <= COMINGS | GOINGS:
             return None
-        is_come = any(each.member in self.first for each in joined)
-        is_gone = any(each.member not in self.first for each in gone)
-        return is_come if is_come != is_gone else None
+        happened = [
+            code
+            for code, members in who.items()
+            if any((each.member in self.first) == (code in COMINGS) for each in members)
+        ]
+        return happened[0] if len(happened) == 1 and happened[0] in COMINGS | KNOWN else None
 
     def surer(self, confidence: float, by: RecordedMember | None) -> float:
         """Return the confidence of a cause, with half of the doubt if the member behind it was seen

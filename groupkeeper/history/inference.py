@@ -96,7 +96,7 @@ def explain(
     """
     members = {} if before is None else before.members
     setting = _with_end(members, changes, setting)
-    start = Window(*setting.seen.narrowed(*_start(members, now, changes, setting)))
+    start = TimeRange(*setting.seen.narrowed(*_start(members, now, changes, setting)))
     found = InferredCause(UNKNOWN)
     if before is not None:
         found.departures = _departures(before, changes, setting, start)

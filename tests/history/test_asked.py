@@ -1,6 +1,7 @@
 """What answers of a coordinator show of the start of a join phase."""
 
 from groupkeeper.history.asked import UNSEEN, SeenStart, Sighting, seen_start
+from groupkeeper.history.causes import EXPIRED, JOINED, LEFT, SUBSCRIPTION, UNKNOWN
 from groupkeeper.history.records import RecordedMember
 
 SINCE, END = 10_000, 20_000
@@ -56,13 +57,27 @@ def test_bounds_are_narrowed_unless_they_contradict_others() -> None:
     assert UNSEEN.narrowed(0, END) == (0, END)
 
 
-def test_who_was_there_when_the_phase_was_first_listed_says_what_came_first() -> None:
-    cid, bea = [member("cid")], [member("bea")]
-    assert SeenStart(first=("ann", "bea", "cid")).has_come_first(cid, bea) is True
-    assert SeenStart(first=("ann",)).has_come_first(cid, bea) is False
-    assert SeenStart(first=("ann", "cid")).has_come_first(cid, bea) is None, "both had happened"
-    assert SeenStart(first=("ann", "bea")).has_come_first(cid, bea) is None, "neither had"
-    assert UNSEEN.has_come_first(cid, bea) is None
+def test_what_had_happened_when_the_members_were_first_listed_came_first() -> None:
+    who = {JOINED: [member("cid")], LEFT: [member("bea")]}
+    assert SeenStart(first=("ann", "bea", "cid")).first_code(who) == JOINED
+    assert SeenStart(first=("ann",)).first_code(who) == LEFT
+    assert SeenStart(first=("ann", "cid")).first_code(who) is None, "both had happened"
+    assert SeenStart(first=("ann", "bea")).first_code(who) is None, "neither had"
+    assert UNSEEN.first_code(who) is None
+
+
+def test_one_of_two_that_went_came_first_if_the_other_was_still_there() -> None:
+    who = {LEFT: [member("bea")], EXPIRED: [member("ann")], JOINED: [member("cid")]}
+    assert SeenStart(first=("ann",)).first_code(who) == LEFT
+    assert SeenStart(first=("bea",)).first_code(who) == EXPIRED
+
+
+def test_what_else_may_have_come_first_is_not_in_a_list_of_members() -> None:
+    who = {JOINED: [member("cid")], SUBSCRIPTION: [member("ann")]}
+    assert SeenStart(first=("ann", "cid")).first_code(who) is None
+    who = {JOINED: [member("cid")], UNKNOWN: [member("bea")]}
+    assert SeenStart(first=("ann",)).first_code(who) is None
+    assert SeenStart(first=("bea", "cid")).first_code(who) == JOINED
 
 
 def test_half_of_the_doubt_is_left_if_the_member_was_seen_to_be_gone() -> None:
