@@ -64,6 +64,13 @@ TYPES: Final[Mapping[str, EventType]] = {
         "A join phase began: all members have to send JoinGroup.",
         _CAUSE
         | {
+            "group_type": (
+                "string",
+                (
+                    "`consumer` for a consumer group (KIP-848), of which an observer tells"
+                    " (docs/observe.md): each epoch of it is a rebalance; else absent."
+                ),
+            ),
             "from_state": ("string", "State of the group before."),
             "members": ("int", "Members that the group has."),
             "expected": ("list of string", "Ids of the members that still have to rejoin."),
@@ -265,6 +272,14 @@ TYPES: Final[Mapping[str, EventType]] = {
             )
         }
         | _SENDER,
+    ),
+    "group_converted": EventType(
+        "Stored by an observer (docs/observe.md): the group has another type than before, with the"
+        " members and offsets that it had (KIP-848).",
+        {
+            "from_type": ("string", "`classic` or `consumer`."),
+            "to_type": ("string", "`consumer` or `classic`."),
+        },
     ),
     "offsets_expired": EventType(
         "Committed offsets were older than `offsets.retention.minutes` allows.",

@@ -19,7 +19,7 @@ from groupkeeper.analytics.schemas import INT, LONG, TABLES, TEXT
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Epochs, Span
 from groupkeeper.history.fields import checked
 from groupkeeper.history.group import GroupHistory, sound
-from groupkeeper.history.newer import Names
+from groupkeeper.history.newer_topics import Names
 from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.history.rows import KnownOffsets, Row, RowWriter, Told
 from groupkeeper.history.state import restore, saved

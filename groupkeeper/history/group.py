@@ -16,7 +16,8 @@ from typing import Any, Final, Self
 
 from groupkeeper.history.fields import checked, with_fields
 from groupkeeper.history.fold import GroupFold
-from groupkeeper.history.newer import NO_NAMES, Names, NewerStory
+from groupkeeper.history.newer import NewerItem, NewerStory, OwnedNow
+from groupkeeper.history.newer_topics import NO_NAMES, Names
 from groupkeeper.history.records import (
     CONVERTED,
     DELETED,
@@ -76,8 +77,8 @@ class GroupHistory:
     """
 
     __slots__ = (
-        *("_batch", "_ended", "_epoch", "_events", "_infers", "_log", "_names", "_newer", "_out"),
-        *("_planned_ms", "_story", "_unbegun", "first_ms", "group"),
+        *("_batch", "_ended", "_epoch", "_events", "_infers", "_log", "_names", "_newer"),
+        *("_newer_log", "_out", "_planned_ms", "_story", "_unbegun", "first_ms", "group"),
     )
 
     first_ms: int | None
@@ -94,6 +95,7 @@ class GroupHistory:
     """False if the first record comes after the first event."""
     _story: Story | None
     _newer: NewerStory | None
+    _newer_log: GroupFold | None
 
     def __init__(self, group: str, out: RowWriter, names: Names = NO_NAMES) -> None:
         """`names`: topic id -> name, for consumer and share groups."""
@@ -102,7 +104,7 @@ class GroupHistory:
         self._unbegun = {}
         self._ended: list[Row] = []
         """Sessions that the current event has ended."""
-        self._events = self._log = self._story = self._newer = None
+        self._events = self._log = self._story = self._newer = self._newer_log = None
         self._infers = True
         self._batch: list[GroupRecord] = []
         """Group records of the current batch: a converted group writes several in one batch."""
@@ -146,8 +148,8 @@ class GroupHistory:
         more = more or RowWriter(self._out.partition, self._out.known)
         if self._log is not None:
             self._log.open(more.inferred)
-        if self._newer is not None:
-            self._newer.open(more.inferred)
+        if self._newer_log is not None:
+            self._newer_log.open(more.inferred)
         earlier = {row["member"]: row for row in self._take_up(more)}
         told: Rows = {name: [] for name in BY_BOTH}
         if self._events is not None:
@@ -223,6 +225,8 @@ class GroupHistory:
                 self._epoch_record(record, converted)
             else:
                 self._member(record)
+        if self._newer is not None:
+            self._follow(self._newer.settle())
         for row in self._take_up(self._out):
             ended = self._unbegun.pop(row["member"], None)
             if ended is not None:
@@ -253,13 +257,25 @@ class GroupHistory:
     def _member(self, record: GroupRecord) -> None:
         """Add a member record of a consumer, share or streams group."""
         if self._newer is None:
-            self._newer = NewerStory(self._about(LOG), self._out.inferred)
+            self._newer = NewerStory(self._names, None)
         try:
             key = decode_modern_key(record.key or b"")
             if key is not None:
-                self._newer.add(record, key, self._names, self._out)
+                self._follow(self._newer.add(record, key, self._out))
         except DecodeError:
             self._snapshot(record, UNREADABLE)
+
+    def _follow(self, items: list[NewerItem]) -> None:
+        """Fold what records show of members and partitions; rounds of consumer groups are left out,
+        as the tables have those of classic groups.
+        """
+        if self._newer_log is None:
+            self._newer_log = GroupFold(self._about(LOG), self._out.inferred)
+        for each in items:
+            if isinstance(each, OwnedNow):
+                self._newer_log.assigned(*each)
+            elif each.event.type.startswith("member_"):
+                self._newer_log.add(each._replace(event=each.event._replace(round=0)))
 
     def _epoch_record(self, record: GroupRecord, converted: bool) -> None:
         """Add the group record of a consumer, share or streams group."""
@@ -268,8 +284,9 @@ class GroupHistory:
         if record.value is not None:
             epoch = int.from_bytes(record.value[_EPOCH_BYTES], "big", signed=True)
         elif self._newer is not None:
-            self._newer.end(record)
-            self._newer = None
+            if self._newer_log is not None:
+                self._newer_log.end(Gap.at(record))
+            self._newer = self._newer_log = None
         self._snapshot(record, kind, generation=epoch)
 
     def _group_record(self, record: GroupRecord, converted: bool) -> None:
@@ -333,7 +350,9 @@ class GroupHistory:
         if state["log"] is not None:
             found._log = GroupFold(found._about(LOG), out.inferred)
         if state["newer"] is not None:
-            found._newer = NewerStory(found._about(LOG), out.inferred)
+            found._newer = NewerStory(names, None)
+        if state["newer_log"] is not None:
+            found._newer_log = GroupFold(found._about(LOG), out.inferred)
         return restore(found, state)
 
     def _about(self, source: str) -> RowSource:

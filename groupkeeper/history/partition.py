@@ -24,7 +24,7 @@ from typing import Any, Final, Self
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Epochs, Span
 from groupkeeper.history.fields import LAST_MS, checked, with_fields
 from groupkeeper.history.group import GroupHistory
-from groupkeeper.history.newer import NO_NAMES, Names
+from groupkeeper.history.newer_topics import NO_NAMES, Names
 from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.history.rounds import LOADS
 from groupkeeper.history.rows import (

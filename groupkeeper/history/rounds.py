@@ -63,6 +63,8 @@ class Round:
     outcome: str = UNDER_WAY
     """`completed`, `emptied` (no member was left), `superseded` (by the next round), `lost` (with
     the coordinator) or `under_way`."""
+    group_type: str | None = None
+    """`consumer` for an epoch of a consumer group (KIP-848), as which `generation` counts."""
     started_at_ms: int | None = None
     ended_at_ms: int | None = None
     cause: Part | None = None
@@ -148,13 +150,10 @@ class Round:
         return whole
 
 
+_NOT_IN_JSON: Final = "rebalance_timeout_ms", "limits", "arrived", "clients", "incident"
 JSON_FIELDS: Final = tuple(
-    each.name
-    for each in fields(Round)
-    if each.name not in ("rebalance_timeout_ms", "limits", "arrived", "clients", "incident")
-    and each.name not in (*INFERRED, *SEEN_START)
+    each.name for each in fields(Round) if each.name not in (*_NOT_IN_JSON, *INFERRED, *SEEN_START)
 )
-
 
 HistoryEntry = Round | Event
 
@@ -173,9 +172,14 @@ _MEMBERSHIP: Final = {
     "member_rejoined": "rejoined",
 }
 """Type of event -> the list of the round that receives it."""
-_QUIET: Final = frozenset({"commits", "member_rejoined", "group_created"})
+_QUIET: Final = frozenset(
+    {"commits", "member_rejoined", "group_created", "rebalance_joined", "rebalance_completed"}
+)
 """Types of events that make no entry outside of a round."""
-_AFTER_MEMBERSHIP: Final = ("rebalance_deferred", "standby_activated", "assignment_changed")
+_AFTER_MEMBERSHIP: Final = (
+    *("rebalance_deferred", "standby_activated"),
+    *("assignment_changed", "group_converted"),
+)
 LOADS: Final = frozenset({"coordinator_loaded", "coordinator_closed"})
 """Types of partition events that concern its groups."""
 
@@ -268,7 +272,8 @@ class Folding:
         fields = event.fields
         started = self._round_of(event)
         started.cause = fields.get("cause")
-        started.from_state = fields.get("from_state")
+        started.from_state, started.group_type = fields.get("from_state"), fields.get("group_type")
+        started.source, started.confidence = (fields.get(name) for name in INFERRED)
         started.members = fields.get("members")
         started.expected = list(fields.get("expected") or ())
         started.deadline_ms = fields.get("deadline_ms")
@@ -329,8 +334,8 @@ class Folding:
         current.ended_at_ms = event.at_ms
         current.outage = self._outage
         current.source, current.confidence = (event.fields.get(name) for name in INFERRED)
-        if current.source is not None:  # records show only how it ended
-            current.started_at_ms = None
+        if current.source is not None and current.group_type is None:
+            current.started_at_ms = None  # records show only how it ended
         if current.started_at_ms is not None:
             if current.duration_ms is None:
                 current.duration_ms = max(0, event.at_ms - current.started_at_ms)

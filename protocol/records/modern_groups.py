@@ -1,8 +1,8 @@
 """Keys and values of consumer (KIP-848), share (KIP-932) and streams groups (KIP-1071) in
 `__consumer_offsets`: key types 3 to 22. Apache Kafka writes them, Groupkeeper only reads them.
 
-All values have version 0, which is flexible; unknown tags are ignored. Partition metadata (type 4,
-gone in 4.1), share state (15), regular expressions (16) and topologies (23) are not read.
+All values have version 0, which is flexible; unknown tags are ignored. Partition metadata of share
+and streams groups, share state (15) and topologies (23) are not read.
 
 Source: Kafka 4.1, `GroupCoordinatorRecordSerde` and the schema files of its group coordinator.
 """
@@ -43,6 +43,15 @@ class MemberKey:
     member_id: String = ""
 
 
+@message(versions=(0, 0))
+class PatternKey:
+    """The key of a record about a regular expression of topics."""
+
+    group: String = ""
+    pattern: String = ""
+    """The expression."""
+
+
 @struct
 class Topic:
     """Partitions of a topic."""
@@ -75,6 +84,47 @@ class Epoch:
     epoch: Int32 = 0
     metadata_hash: Int64 = 0
     """Hash of the topics that its members subscribe to."""
+
+
+@struct
+class PartitionRacks:
+    """Racks of the replicas of a partition."""
+
+    partition: Int32 = 0
+    racks: Array[String] = empty()
+    """The racks."""
+
+
+@struct
+class TopicSize:
+    """A topic that members subscribe to."""
+
+    topic_id: Uuid = bytes(16)
+    topic_name: String = ""
+    num_partitions: Int32 = 0
+    """Number of its partitions."""
+    partition_metadata: Array[PartitionRacks] = empty()
+    """Racks by partition."""
+
+
+@message(versions=(0, 0), flexible=0)
+class PartitionMetadata:
+    """Type 4: the topics that members subscribe to; brokers from Kafka 4.1 on only delete it."""
+
+    topics: Array[TopicSize] = empty()
+    """The topics."""
+
+
+@message(versions=(0, 0), flexible=0)
+class ResolvedPattern:
+    """Type 16: the topics that a regular expression matches."""
+
+    topics: Array[String] = empty()
+    """Names of the topics."""
+    version: Int64 = 0
+    """Version of the metadata that it was resolved with."""
+    timestamp: Int64 = 0
+    """When, in Unix ms."""
 
 
 @message(versions=(0, 0), flexible=0)
@@ -217,7 +267,15 @@ class StreamsCurrent:
 AnyMember: TypeAlias = ConsumerMember | ShareMember | StreamsMember
 Current: TypeAlias = ConsumerCurrent | ShareCurrent | StreamsCurrent
 Value: TypeAlias = (
-    ConsumerEpoch | Epoch | TargetEpoch | AnyMember | Target | StreamsTarget | Current
+    ConsumerEpoch
+    | Epoch
+    | TargetEpoch
+    | AnyMember
+    | Target
+    | StreamsTarget
+    | Current
+    | PartitionMetadata
+    | ResolvedPattern
 )
 
 KNOWN_TYPES: Final = range(24)
@@ -227,6 +285,7 @@ EPOCH_TYPES: Final = {3: "consumer", 11: "share", 17: "streams"}
 
 _VALUES: Final[dict[int, type]] = {
     3: ConsumerEpoch,
+    4: PartitionMetadata,
     11: Epoch,
     17: Epoch,
     **dict.fromkeys((6, 12, 20), TargetEpoch),
@@ -239,7 +298,9 @@ _VALUES: Final[dict[int, type]] = {
     8: ConsumerCurrent,
     14: ShareCurrent,
     22: StreamsCurrent,
+    16: ResolvedPattern,
 }
+_PATTERN: Final = 16
 _OF_MEMBERS: Final = (5, 7, 8, 10, 13, 14, 19, 21, 22)
 
 
@@ -249,6 +310,8 @@ class ModernKey(NamedTuple):
     key_type: int
     group: str
     member_id: str | None
+    pattern: str | None = None
+    """Regular expression of topics, in records about one."""
 
 
 def decode_modern_key(data: bytes) -> ModernKey | None:
@@ -263,6 +326,9 @@ def decode_modern_key(data: bytes) -> ModernKey | None:
     if key_type in _OF_MEMBERS:
         key: MemberKey = decoder(MemberKey, 0)(data, _HEAD.size, len(data))
         return ModernKey(key_type, key.group, key.member_id)
+    if key_type == _PATTERN:
+        of: PatternKey = decoder(PatternKey, 0)(data, _HEAD.size, len(data))
+        return ModernKey(key_type, of.group, None, of.pattern)
     found: GroupKey = decoder(GroupKey, 0)(data, _HEAD.size, len(data))
     return ModernKey(key_type, found.group, None)
 

@@ -55,5 +55,10 @@ def current(name, member_id, number, *partitions, state=0):
     return key(8, name, member_id), VERSION + head + topics(*partitions) + b"\1" + NO_TAGS
 
 
+def share_current(name, member_id, number, *partitions):
+    head = struct.pack(">iib", number, number - 1, 0)
+    return key(14, name, member_id), VERSION + head + topics(*partitions) + NO_TAGS
+
+
 def gone(record):
     return record[0], None

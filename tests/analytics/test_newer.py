@@ -5,7 +5,7 @@ from collections import Counter
 from itertools import chain
 from pathlib import Path
 
-from groupkeeper.history.newer import id_text
+from groupkeeper.history.newer_topics import id_text
 from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.rows import ALL, KnownOffsets
 from tests.analytics.folded import extend, fed, parsed, read, rows_of

@@ -235,9 +235,9 @@ def test_a_round_is_a_json_object_with_stable_names() -> None:
     told.joined(("m1", 5))
     told.completed()
     [only] = told.rounds()
-    names = """group epoch round generation outcome started_at_ms ended_at_ms cause more_causes
-        from_state members expected deadline_ms joined missing ended_by last leader protocol_type
-        protocol join_ms leader_ms duration_ms standstill_ms assignment partitions moved
-        unassigned_ms kept unread_ms added removed replaced rejoined repeats repeats_since_ms
+    names = """group epoch round generation outcome group_type started_at_ms ended_at_ms cause
+        more_causes from_state members expected deadline_ms joined missing ended_by last leader
+        protocol_type protocol join_ms leader_ms duration_ms standstill_ms assignment partitions
+        moved unassigned_ms kept unread_ms added removed replaced rejoined repeats repeats_since_ms
         repeats_from returned_ms away_ms away_connection session_timeout_ms outage"""
     assert [*json.loads(json.dumps(only.as_json()))] == names.split()

@@ -153,7 +153,7 @@ class EventNode(StubNode):
         [asked] = request.resources
         configs = [
             DescribeConfigsResourceResult(name=name, value=self.settings[name])
-            for name in asked.configuration_keys
+            for name in asked.configuration_keys or ()
             if self.settings.get(name) is not None
         ]
         return DescribeConfigsResponse(results=[DescribeConfigsResult(configs=configs)])

@@ -22,7 +22,7 @@ from groupkeeper.analytics.reading.groups import (
 )
 from groupkeeper.analytics.reading.problems import Problem
 from groupkeeper.analytics.schemas import INT, LONG, TEXT, TEXTS, TIME, YES
-from groupkeeper.history.newer import Names
+from groupkeeper.history.newer_topics import Names
 from groupkeeper.history.records import (
     CONVERTED,
     DELETED,

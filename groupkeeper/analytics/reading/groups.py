@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from groupkeeper.analytics.reading.files import AnyPath, place
 from groupkeeper.analytics.reading.plan import Plan, data_folders
-from groupkeeper.history.newer import Names, partitions_of
+from groupkeeper.history.newer_topics import Names, partitions_of
 from groupkeeper.protocol.embedded import decode_assignment, subscribed_topics
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.consumer_offsets import MemberMetadata, decode_group_value
