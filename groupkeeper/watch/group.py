@@ -11,6 +11,7 @@ from groupkeeper.history.asked import NOT_ASKED, Asked
 from groupkeeper.history.records import GROUP_KEY_TYPE, CommitRun, GroupRecord
 from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.history.rows import KnownOffsets, Told
+from groupkeeper.watch.answers import ClusterAnswers
 from groupkeeper.watch.inferred import GroupEvents
 from groupkeeper.why.words import trigger
 
@@ -58,8 +59,8 @@ class GroupWatch:
     since: int
     """Records of the group before this offset are contained in the state."""
 
-    def __init__(self, group: str) -> None:
-        self.events = GroupEvents(group)
+    def __init__(self, group: str, answers: ClusterAnswers) -> None:
+        self.events = GroupEvents(group, answers.names, answers.sessions)
         self._rounds = 0
         self.last = self.last_cause = None
         self.since = 0
@@ -89,15 +90,23 @@ class GroupWatch:
             if event.type == _STARTED:
                 self._rounds += 1
             number = self._rounds if event.round else 0
-            state = STATES.get(event.type, "")
+            state = event.state or STATES.get(event.type, "")
             event = event._replace(round=number, state=state)
             found.append(told._replace(event=event))
         folding = Folding()
-        entries = (entry for told in found for entry in folding.add(told.stored()))
-        rounds = [each for each in entries if isinstance(each, Round)]
+        entries = [entry for told in found for entry in folding.add(told.stored())]
+        # Of a consumer group the cause is known when the round begins, and told again with no more.
+        under_way = [folding.under_way] if folding.under_way is not None else []
+        rounds = [each for each in (*entries, *under_way) if isinstance(each, Round) and each.cause]
         if rounds:
             self.last_cause = _cause_of(rounds[-1])
         return found
+
+    @property
+    def offset(self) -> int:
+        """Offset of the last record that is not deleted; -1 if there is none."""
+        newer, last = self.events.newer, self.last
+        return newer.offset if newer is not None else -1 if last is None else last.offset
 
     # -- state -----------------------------------------------------------------------------------
 
@@ -117,11 +126,12 @@ class GroupWatch:
         }
 
     @classmethod
-    def restore(cls, group: str, state: Mapping[str, Any]) -> Self:
+    def restore(cls, group: str, state: Mapping[str, Any], answers: ClusterAnswers) -> Self:
         """Restore a group from `state()`."""
-        found = cls(group)
+        found = cls(group, answers)
         found.since, found._rounds = state["since"], state["rounds"]
-        found.events = GroupEvents.restore(group, state["events"])
+        known = answers.names, answers.sessions
+        found.events = GroupEvents.restore(group, state["events"], *known)
         if state["last"] is not None:
             offset, time_ms, value = state["last"]
             found.last = LastRecord(offset, time_ms, base64.b64decode(value))
@@ -133,4 +143,4 @@ class GroupWatch:
 def _cause_of(current: Round) -> LastCause:
     code = str((current.cause or {}).get("code"))
     about = code, trigger(current), current.confidence or 0.0
-    return LastCause(current.ended_at_ms or 0, current.round, *about)
+    return LastCause(current.ended_at_ms or current.started_at_ms or 0, current.round, *about)

@@ -8,13 +8,15 @@ inferred events are kept. Events come in the stored form, with `source` and `con
 """
 
 from collections.abc import AsyncIterator, Callable
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
 from groupkeeper.client.client import CallFailed, Client
 from groupkeeper.client.partition_log import PartitionReader, followed
 from groupkeeper.client.partitions import EARLIEST, LATEST, NO_SUCH_RECORD, describe_topics
 from groupkeeper.history.coverage import OFFSETS_LOG
 from groupkeeper.history.newer import CURRENT_TYPES
+from groupkeeper.history.newer_departures import SessionLimit
 from groupkeeper.history.partition import Fed
 from groupkeeper.history.records import GroupRecord
 from groupkeeper.protocol.errors import ErrorCode
@@ -23,6 +25,7 @@ from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.watch.inferred import GroupEvents
 from groupkeeper.watch.records import LogReader
+from groupkeeper.watch.unsaid import all_names, session_limits
 
 RIGHTS: Final = f"READ on the topic {OFFSETS_LOG}, DESCRIBE on the group"
 """The rights that a client needs to read the records of a group."""
@@ -44,13 +47,15 @@ class GroupLog:
         self.name = self._log.name
         self.start = self.end = 0
         self._names: dict[bytes, str] = {}
+        self._sessions: dict[str, SessionLimit] = {}
+        self._has_asked = False
         self._begin(0)
 
     def _begin(self, start: int) -> None:
         """Forget everything, to read from an offset on."""
         self._read_from = start
         self._reader = LogReader(self._partition, self._group)
-        self._events = GroupEvents(self._group, self._names)
+        self._events = GroupEvents(self._group, self._names, self._sessions)
 
     @classmethod
     async def of(cls, client: Client, group: str) -> "GroupLog":
@@ -66,10 +71,23 @@ class GroupLog:
 
     @property
     def kind(self) -> str | None:
-        """`consumer`, `share` or `streams` if the server assigns partitions, so that the group has
-        no rebalances; None for a classic group.
+        """`consumer`, `share` or `streams`, whose partitions the server assigns; None for a classic
+        group.
         """
-        return self._events.kind
+        newer = self._events.newer
+        return self._events.kind if newer is None else newer.kind
+
+    @property
+    def epoch_view(self) -> dict[str, Any]:
+        """The epoch under way of a consumer group, in the form of `live` of the HTTP API; empty if
+        all members have reached it.
+        """
+        newer = self._events.newer
+        if newer is None or newer.round is None:
+            return {}
+        members = [{**each.who, "epoch": each.epoch} for each in newer.members.values()]
+        about = {"rebalance": {"phase": "reconcile"}, "waiting_for": [*newer.behind]}
+        return {"generation": newer.epoch, "members": members, **about}
 
     @property
     def has_record(self) -> bool:
@@ -151,12 +169,17 @@ class GroupLog:
         if self._read_from > self.start:
             # What is before the first record read is not known, as if it had been lost.
             known = known._replace(lost_until=(self._read_from, *known.lost_until))
-        if not self._names and any(map(_has_topic_ids, items)):
-            self._names |= {
-                each.topic_id: each.name for each in await describe_topics(self._client)
-            }
+        if not self._has_asked and any(map(_is_newer, items)):
+            self._has_asked = True
+            await self._ask()
         told = self._events.take(items, known)
         return following, [each.stored() for each in told], len(records)
+
+    async def _ask(self) -> None:
+        """Ask for what records of consumer, share and streams groups do not say."""
+        self._names |= await all_names(self._client)
+        with suppress(CallFailed):  # brokers before 4.0, or no right
+            self._sessions |= await session_limits(self._client, [self._group])
 
     async def _moved(self, start: int) -> int:
         """Return the offset to go on from where records were deleted, or the topic was made anew:
@@ -172,5 +195,5 @@ def _no_right() -> NoOffsetsLog:
     return NoOffsetsLog(f"the topic {OFFSETS_LOG} may not be read (needed: {RIGHTS})")
 
 
-def _has_topic_ids(item: Fed) -> bool:
+def _is_newer(item: Fed) -> bool:
     return isinstance(item, GroupRecord) and item.key_type in CURRENT_TYPES

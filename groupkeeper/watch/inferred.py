@@ -4,8 +4,8 @@ stored, as far as records show them.
     events = GroupEvents("billing")
     told = events.take(items, known)    # items of `LogReader.feed`; Told.stored() for `Folding`
 
-A classic group has rounds (`history.story`). Of consumer, share and streams groups the records show
-who joined, who is gone and which partitions moved, but no cause.
+Classic groups (`history.story`) and consumer groups (KIP-848, `history.newer`) have rounds. Of
+share and streams groups the records show who joined, who is gone and what moved, but no cause.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,30 +13,34 @@ from typing import Any, Final, Self
 
 from groupkeeper.history.asked import NOT_ASKED
 from groupkeeper.history.causes import UNKNOWN
-from groupkeeper.history.fields import Part
-from groupkeeper.history.fold import GroupFold
-from groupkeeper.history.newer import MEMBER_TYPES, NO_NAMES, Names, NewerStory
-from groupkeeper.history.ownership import OwnedPartition
+from groupkeeper.history.epochs import CONSUMER, GoneMember, Teller
+from groupkeeper.history.newer import MEMBER_TYPES, NewerItem, NewerStory
+from groupkeeper.history.newer_departures import NO_LIMITS, LimitsByGroup
+from groupkeeper.history.newer_topics import NO_NAMES, Names
 from groupkeeper.history.partition import Fed
 from groupkeeper.history.records import (
+    CONVERTED,
     DELETED,
     GROUP_KEY_TYPE,
     OF_GROUPS,
     UNREADABLE,
     CommitRun,
+    Generation,
     GroupRecord,
     read_record,
     with_conversions,
 )
-from groupkeeper.history.rows import LOG, KnownOffsets, RowSource, RowWriter, Told, instant
+from groupkeeper.history.rows import KnownOffsets, RowWriter, Told, instant
 from groupkeeper.history.state import restore, saved
-from groupkeeper.history.story import LOST, NEW, Gap, Story, StoryItem, inferred
+from groupkeeper.history.story import LOST, NEW, Story, StoryItem, inferred
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.records.consumer_offsets import GROUP_CONFIGS_TYPE
-from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES, decode_modern_key
+from groupkeeper.protocol.records.modern_groups import EPOCH_TYPES, ModernKey, decode_modern_key
 
 _TABLES: Final = ("members", "assignments")
 """Tables of which no rows are made here."""
+CLASSIC: Final = "classic"
+"""Type of a classic group, as ListGroups names it."""
 
 
 class GroupEvents:
@@ -44,12 +48,18 @@ class GroupEvents:
     its last record, and the commits since.
     """
 
-    def __init__(self, group: str, names: Names = NO_NAMES) -> None:
-        """`names`: topic id -> name, for consumer and share groups."""
-        self._group, self._names = group, names
+    def __init__(
+        self, group: str, names: Names = NO_NAMES, sessions: LimitsByGroup = NO_LIMITS
+    ) -> None:
+        """`names`: topic id -> name; `sessions`: consumer group -> settings of its sessions. Both
+        may grow.
+        """
+        self._group, self._names, self._sessions = group, names, sessions
         self._story: Story | None = None
-        self._newer: NewerStory | None = None
-        self._moves = _Moves(group)
+        self.newer: NewerStory | None = None
+        """The state of a group that is not a classic one."""
+        self._gone: list[GoneMember] = []
+        """Members whose records a conversion has deleted."""
         self._whole_from = 0
         self._batch: list[GroupRecord] = []
         self.kind: str | None = None
@@ -64,18 +74,20 @@ class GroupEvents:
     @property
     def is_deleted(self) -> bool:
         """Whether the group does not exist as far as is known: its next record begins a new one."""
-        if self._newer is not None:
+        if self.newer is not None:
             return False
         return not self.unreadable if self._story is None else self._story.since == NEW
 
     @property
     def size(self) -> int:
-        """Number of members, and of owned partitions of a classic group: what takes most memory."""
-        story, members = self._story, len(self._moves.places)
-        if story is None:
-            return 1 + members
-        members += 0 if story.before is None else len(story.before.members)
-        return 1 + members + len(story.held)
+        """Number of members, and of owned partitions: what takes most memory."""
+        story, newer = self._story, self.newer
+        size = 1
+        if story is not None:
+            size += len(story.held) + (0 if story.before is None else len(story.before.members))
+        if newer is not None:
+            size += len(newer.members) + len(newer.owners.held)
+        return size
 
     def take(self, items: Iterable[Fed], known: KnownOffsets) -> list[Told]:
         """Return the events of the group in a response, or in any number of whole batches. `known`:
@@ -98,13 +110,19 @@ class GroupEvents:
         self._commit(run, known)
 
     def _know(self, known: KnownOffsets) -> None:
-        if known.from_offset > self._whole_from and self._story is not None:
-            self._story.interrupted()
+        if known.from_offset > self._whole_from:
+            if self._story is not None:
+                self._story.interrupted()
+            if self.newer is not None:
+                self.newer.owners.interrupted()
         self._whole_from = known.from_offset
 
     def _commit(self, run: CommitRun, known: KnownOffsets) -> None:
-        if self._story is not None:
-            self._story.commit(run, run.first_offset >= known.from_offset)
+        is_whole = run.first_offset >= known.from_offset
+        if self.newer is not None:
+            self.newer.commit(run, is_whole)
+        elif self._story is not None:
+            self._story.commit(run, is_whole)
 
     # -- state -----------------------------------------------------------------------------------
 
@@ -114,23 +132,24 @@ class GroupEvents:
             "kind": self.kind,
             "whole_from": self._whole_from,
             "story": None if self._story is None else saved(self._story),
-            "newer": None if self._newer is None else saved(self._newer),
-            "places": self._moves.places,
+            "newer": None if self.newer is None else saved(self.newer),
         }
 
     @classmethod
-    def restore(cls, group: str, state: Mapping[str, Any], names: Names = NO_NAMES) -> Self:
+    def restore(
+        cls,
+        group: str,
+        state: Mapping[str, Any],
+        names: Names = NO_NAMES,
+        sessions: LimitsByGroup = NO_LIMITS,
+    ) -> Self:
         """Restore a group from `state()`."""
-        found = cls(group, names)
+        found = cls(group, names, sessions)
         found.kind, found._whole_from = state["kind"], state["whole_from"]
         if state["story"] is not None:
             found._story = restore(Story(LOST), state["story"])
         if state["newer"] is not None:
-            found._newer = restore(found._new_newer(), state["newer"])
-        found._moves.places = {
-            member: [(topic, number) for topic, number in some]
-            for member, some in state["places"].items()
-        }
+            found.newer = restore(found._new_newer(), state["newer"])
         return found
 
     # -- records ---------------------------------------------------------------------------------
@@ -149,10 +168,12 @@ class GroupEvents:
         for record, converted in with_conversions(batch):
             if record.key_type == GROUP_KEY_TYPE:
                 told += self._classic(record, known, converted=converted)
-            elif record.key_type in OF_GROUPS:
-                told += self._epoch(record, converted=converted)
+            elif record.key_type in OF_GROUPS and record.value is None:
+                told += self._newer_end(record, converted=converted)
             elif record.key_type != GROUP_CONFIGS_TYPE:
-                told += self._member(record, known)
+                told += self._newer_record(record, known)
+        if self.newer is not None:
+            told += _events(self.newer.settle())
         return told
 
     def _classic(self, record: GroupRecord, known: KnownOffsets, *, converted: bool) -> list[Told]:
@@ -166,93 +187,75 @@ class GroupEvents:
             self.unreadable += kind == UNREADABLE
             if story is not None:
                 story.end(record, is_known=kind == DELETED)
+            if kind == CONVERTED:
+                newer = self.newer = self._new_newer()
+                newer.is_converted = before is not None and bool(before.members)
+                return [_converted(record, CLASSIC, CONSUMER)]
             return [_deleted(record)] if kind == DELETED else []
         if story is None:
             story = self._story = Story()
-        told = _events(story.add(record, now, kind, known, self.asked))
-        if told and told[0].event.type == "group_created" and not now.generation:
-            del told[1:]  # it is empty, but was not emptied
-        return told
+        told = self._left_by_conversion(record, now) if converted else []
+        found = _events(story.add(record, now, kind, known, self.asked))
+        if found and found[0].event.type == "group_created" and not now.generation:
+            del found[1:]  # it is empty, but was not emptied
+        return told + found
 
-    def _epoch(self, record: GroupRecord, *, converted: bool) -> list[Told]:
-        """Return the events of the record of another group's epoch."""
-        if record.value is not None:
-            self.kind = EPOCH_TYPES[record.key_type]
+    def _left_by_conversion(self, record: GroupRecord, now: Generation) -> list[Told]:
+        """Return the events of a group that becomes a classic one: who is not in it is gone."""
+        gone, self._gone = self._gone, []
+        teller = Teller(record, now.generation, "")
+        for each in gone:
+            if each.member.member not in now.members:
+                teller.gone(each, is_in_round=False)
+        return [*teller.told, _converted(record, CONSUMER, CLASSIC)]
+
+    def _newer_end(self, record: GroupRecord, *, converted: bool) -> list[Told]:
+        """Return the events of the tombstone of a consumer, share or streams group."""
+        newer, self.newer = self.newer, None
+        if not converted:
+            told = [] if newer is None else _events(newer.settle())
+            return [*told, _deleted(record)]
+        if newer is None:
             return []
-        self._newer = None
-        return [] if converted else [_deleted(record)]
+        items, self._gone = newer.end(record)
+        return _events(items)
 
-    def _member(self, record: GroupRecord, known: KnownOffsets) -> list[Told]:
-        """Return the events of a record of a member of a consumer, share or streams group."""
-        if self._newer is None:
-            self._newer = self._new_newer()
-        out = RowWriter(0, known, _TABLES)
+    def _newer_record(self, record: GroupRecord, known: KnownOffsets) -> list[Told]:
+        """Return the events of another record of a consumer, share or streams group."""
+        if record.key_type in OF_GROUPS:
+            self.kind = EPOCH_TYPES[record.key_type]
         try:
             key = decode_modern_key(record.key or b"")
-            if key is not None:
-                self._newer.add(record, key, self._names, out)
+            if key is None:
+                return []
+            if self.newer is None and record.value is None:
+                return self._unknown_gone(record, key)
+            if self.newer is None:
+                self.newer = self._new_newer()
+            return _events(self.newer.add(record, key, RowWriter(0, known, _TABLES)))
         except DecodeError:
             self.unreadable += 1
             return []
-        told = self._moves.taken(record)
-        is_gone = key is not None and key.key_type in MEMBER_TYPES and record.value is None
-        if key is not None and is_gone and not told:  # it joined before what was read
-            fields = {"who": {"member": key.member_id}, "cause": {"code": UNKNOWN}}
-            told = [inferred(record, "member_removed", instant(record.time_ms) or 0, fields)]
-        return told
+
+    def _unknown_gone(self, record: GroupRecord, key: ModernKey) -> list[Told]:
+        """Return the event of a member that joined before what was read."""
+        if key.key_type not in MEMBER_TYPES:
+            return []
+        fields = {"who": {"member": key.member_id}, "cause": {"code": UNKNOWN}}
+        return [inferred(record, "member_removed", instant(record.time_ms) or 0, fields)]
 
     def _new_newer(self) -> NewerStory:
-        self._moves = _Moves(self._group)
-        return NewerStory(self._moves.about, {}, self._moves)
+        return NewerStory(self._names, self._sessions)
 
 
-def _events(items: Iterable[StoryItem]) -> list[Told]:
-    return [each for each in items if not isinstance(each, Gap)]
+def _events(items: Iterable[StoryItem | NewerItem]) -> list[Told]:
+    return [each for each in items if isinstance(each, Told)]
+
+
+def _converted(record: GroupRecord, old: str, new: str) -> Told:
+    fields = {"from_type": old, "to_type": new}
+    return inferred(record, "group_converted", instant(record.time_ms) or 0, fields)
 
 
 def _deleted(record: GroupRecord) -> Told:
     return inferred(record, "group_deleted", instant(record.time_ms) or 0, {})
-
-
-class _Moves(GroupFold):
-    """Collects the events about members of a group that the server assigns, and makes one of each
-    change of a member's partitions.
-    """
-
-    __slots__ = ("_changes", "_found", "about", "places")
-
-    def __init__(self, group: str) -> None:
-        self.about = RowSource(group, 0, LOG)
-        super().__init__(self.about, {"sessions": [], "ownership": [], "rounds": []})
-        self._found: list[Told] = []
-        self._changes: list[dict[str, object]] = []
-        self.places: dict[str, list[OwnedPartition]] = {}
-        """Partitions by member."""
-
-    def add(self, told: Told) -> None:
-        """Keep an event."""
-        self._found.append(told)
-
-    def assigned(
-        self, offset: int, at_ms: int, generation: int, who: Part, places: Iterable[OwnedPartition]
-    ) -> None:
-        """Keep the partitions of a member; in epoch 0 it is gone."""
-        member, some = who["member"], [*places]
-        before = self.places.pop(member, [])
-        if generation:
-            self.places[member] = some
-            if some != before:
-                partitions: dict[str, list[int]] = {}
-                for topic, number in some:
-                    partitions.setdefault(topic, []).append(number)
-                change = {"member": member, "instance": who.get("instance")}
-                self._changes.append({**change, "partitions": partitions})
-
-    def taken(self, record: GroupRecord) -> list[Told]:
-        """Return the events since the last call."""
-        told, changes = self._found, self._changes
-        self._found, self._changes = [], []
-        if changes:
-            at_ms = instant(record.time_ms) or 0
-            told.append(inferred(record, "assignment_changed", at_ms, {"assignment": changes}))
-        return told

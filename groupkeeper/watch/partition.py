@@ -23,11 +23,13 @@ from typing import Any, Final, NamedTuple, Self
 
 from groupkeeper.history.asked import NOT_ASKED, Asked
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Span
+from groupkeeper.history.epochs import CONSUMER
 from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.history.rows import LOG, SEEN, KnownOffsets, Told
 from groupkeeper.history.state import restore, saved
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.record_batch import CorruptBatch
+from groupkeeper.watch.answers import ClusterAnswers
 from groupkeeper.watch.group import GroupWatch
 from groupkeeper.watch.offsets import CommittedOffsets
 from groupkeeper.watch.records import LogReader
@@ -62,6 +64,10 @@ class FoldStep:
     """Events that are not stored yet, in order."""
     changed: dict[str, None] = field(default_factory=dict)
     """Ids of groups with a new record, and of dropped ones."""
+    unnamed: dict[str, None] = field(default_factory=dict)
+    """Ids of topics whose names are not known."""
+    unasked: dict[str, None] = field(default_factory=dict)
+    """Ids of consumer groups whose session timeouts are not known."""
 
 
 class StoredUntil(NamedTuple):
@@ -75,9 +81,13 @@ class PartitionWatch:
     """The fold of one partition."""
 
     def __init__(
-        self, partition: int, groups_most: int = GROUPS_MOST, size_most: int = SIZE_MOST
+        self,
+        partition: int,
+        groups_most: int = GROUPS_MOST,
+        size_most: int = SIZE_MOST,
+        answers: ClusterAnswers | None = None,
     ) -> None:
-        self.partition = partition
+        self.partition, self._answers = partition, answers or ClusterAnswers()
         self.position = 0
         """Offset of the next record to read."""
         self.topic_id = ""
@@ -119,8 +129,7 @@ class PartitionWatch:
     @property
     def is_dirty(self) -> bool:
         """Whether a checkpoint would store anything."""
-        is_dirty = bool(self._dirty) or self.offsets.is_dirty
-        return is_dirty or self._base.get("read") != self.position
+        return bool(self._dirty or self.offsets.is_dirty or self._base.get("read") != self.position)
 
     @property
     def known(self) -> KnownOffsets:
@@ -244,8 +253,9 @@ class PartitionWatch:
                 self.groups[name] = group
             return []
         self._size -= 0 if group is None else group.events.size
-        group = group or GroupWatch(name)
+        group = group or GroupWatch(name, self._answers)
         events = group.add(batch, self.known, self.asked(name))
+        self._ask(name, group, step)
         step.changed[name] = self._dirty[name] = None
         # Where the first record of a group proves nothing, its deletion has to be remembered.
         if not group.events.is_deleted or self._lost_until or self._has_dropped:
@@ -253,6 +263,16 @@ class PartitionWatch:
             self._size += group.events.size
         self._drop_oldest(step)
         return events
+
+    def _ask(self, name: str, group: GroupWatch, step: FoldStep) -> None:
+        """Note what records of a group do not say."""
+        newer = group.events.newer
+        if newer is None:
+            return
+        step.unnamed.update(dict.fromkeys(newer.topics.unnamed))
+        newer.topics.unnamed.clear()
+        if newer.kind == CONSUMER and name not in self._answers.sessions:
+            step.unasked[name] = None
 
     def _drop_oldest(self, step: FoldStep) -> None:
         """Drop the state of groups beyond the limits, except of the last one."""
@@ -341,9 +361,10 @@ class PartitionWatch:
         records: Mapping[bytes, bytes],
         groups_most: int = GROUPS_MOST,
         size_most: int = SIZE_MOST,
+        answers: ClusterAnswers | None = None,
     ) -> Self:
         """Restore a fold from the newest record of each key. Raises ValueError for other data."""
-        found = cls(partition, groups_most, size_most)
+        found = cls(partition, groups_most, size_most, answers)
         base = json.loads(records.get(_PARTITION, b"{}"))
         if base.get("v", 1) != 1:
             raise ValueError(f"state of version {base['v']}; this reads version 1")
@@ -359,13 +380,10 @@ class PartitionWatch:
                 found.offsets.restore(_name(key, _OFFSETS), value)
             elif key.startswith(_GROUP):
                 name = _name(key, _GROUP)
-                group = GroupWatch.restore(name, json.loads(value))
+                group = GroupWatch.restore(name, json.loads(value), found._answers)
                 found.groups[name] = group
                 found._size += group.events.size
-        by_record = sorted(
-            found.groups.items(), key=lambda each: each[1].last.offset if each[1].last else -1
-        )
-        found.groups = dict(by_record)
+        found.groups = dict(sorted(found.groups.items(), key=lambda each: each[1].offset))
         return found
 
 

@@ -303,11 +303,10 @@ class _Piece:
         self._of_group.setdefault(place[0], []).append(key)
 
     def add(self, record: GroupRecord) -> None:
-        """Add a record about a group; that of a classic group ends its runs."""
+        """Add a record about a group, which ends its runs: members may own other partitions."""
         self._records.append(record)
-        if record.key_type == GROUP_KEY_TYPE:
-            for key in self._of_group.pop(record.group, ()):
-                self._ended.append(self.runs.pop(key).ended())
+        for key in self._of_group.pop(record.group, ()):
+            self._ended.append(self.runs.pop(key).ended())
 
     def covers(self, epoch: int, last: Record, records: int) -> bool:
         """Add records without a gap to the last span; False if that is of another epoch."""

@@ -28,6 +28,7 @@ from groupkeeper.storage.log.log import Log
 from groupkeeper.storage.log.queued_log import Append, TimedAppend
 from groupkeeper.storage.observer_mark import OtherDirectory, check_mark
 from groupkeeper.storage.store import Store
+from groupkeeper.watch.answers import ClusterAnswers
 from groupkeeper.watch.partition import FoldStep, PartitionWatch, StateRecord
 
 STATE_TOPIC: Final = "__observer"
@@ -111,7 +112,7 @@ class WatchStore:
         """Return whether a partition never had events. Thread-safe after `open`."""
         return self._shards[partition].events is None
 
-    def open(self, partition: int) -> PartitionWatch:
+    def open(self, partition: int, answers: ClusterAnswers | None = None) -> PartitionWatch:
         """Open the logs of a partition, and return its fold as of the last checkpoint."""
         shard, store = self._shards[partition], self.store
         events, state = f"{TOPIC}-{partition}", f"{STATE_TOPIC}-{partition}"
@@ -120,7 +121,7 @@ class WatchStore:
             shard.events.limits = self.event_limits
             shard.next_seq = shard.events.next_offset
         if store.is_new(state):
-            fold = PartitionWatch(partition)
+            fold = PartitionWatch(partition, answers=answers)
             if shard.events is not None:
                 fold.leave_out(*_last_event(shard.events))
             return fold
@@ -131,7 +132,7 @@ class WatchStore:
         shard.needed_bytes = sum(len(key) + len(value) for key, value in records.items())
         shard.state_bytes = log.size
         try:
-            fold = PartitionWatch.restore(partition, records)
+            fold = PartitionWatch.restore(partition, records, answers=answers)
         except (ValueError, KeyError, TypeError) as problem:
             raise Corrupt(f"{log.folder}: not the state of an observer: {problem}") from problem
         if shard.events is not None:

@@ -1,7 +1,8 @@
 """The groups of an observed cluster as pages and metrics read them: in place of a coordinator's.
 
-A group is what its last record says: Stable with its members and their assignments, or Empty. A
-rebalance since then is shown if the group's coordinator was asked (`phases`).
+A classic group is what its last record says: Stable with its members and their assignments, or
+Empty. A rebalance since then is shown if the group's coordinator was asked (`phases`). Other
+groups: see `newer_groups`.
 """
 
 from collections import Counter
@@ -12,7 +13,7 @@ from groupkeeper.clock import Clock
 from groupkeeper.coordinator.causes import Cause
 from groupkeeper.coordinator.deadlines import Deadlines
 from groupkeeper.coordinator.group import Group
-from groupkeeper.coordinator.live import View, live_view
+from groupkeeper.coordinator.live import MEMBERS_IN_A_SLICE, View, live_view
 from groupkeeper.coordinator.records import restore_group
 from groupkeeper.coordinator.soft_state import Rebalance
 from groupkeeper.groups.group_partitions import counted
@@ -23,7 +24,9 @@ from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.records.consumer_offsets import decode_group_value
 from groupkeeper.turns import Slices
+from groupkeeper.watch.answers import ClusterAnswers
 from groupkeeper.watch.group import GroupWatch, LastCause
+from groupkeeper.watch.newer_groups import NewerGroup, newer_group, row_with_epoch, with_epochs
 from groupkeeper.watch.offsets import TopicOffsets
 from groupkeeper.watch.phases import SeenPhases
 
@@ -39,8 +42,15 @@ class WatchedGroup(NamedTuple):
     cause: LastCause | None
 
 
-def view_of(group_id: str, state: GroupWatch | None) -> WatchedGroup | None:
+def view_of(
+    group_id: str, state: GroupWatch | None, answers: ClusterAnswers
+) -> WatchedGroup | None:
     """Return the view of a group; None if it does not exist, or its record cannot be read."""
+    newer = None if state is None else state.events.newer
+    if state is not None and newer is not None and newer.epoch >= 0:
+        whole = newer_group(group_id, newer, answers.sessions.get(group_id, newer.limit))
+        whole.round = 0 if state.last_cause is None else state.last_cause.round
+        return WatchedGroup(whole, state.last_cause)
     if state is None or state.last is None:
         return None
     try:
@@ -118,10 +128,16 @@ class WatchedPartition:
 
     def _look(self, group: Group) -> Slices[View]:
         view = yield from live_view(group, Deadlines(), self._clock.now(), self._clock.wall())
-        # Heartbeats are not in the log.
-        view["members"] = [
-            {**each, "heard": False, "heard_ms_ago": None} for each in view["members"]
-        ]
+        newer = group if isinstance(group, NewerGroup) else None
+        rows, behind = list[View](), set[str]() if newer is None else {*newer.behind}
+        for number, each in enumerate(view["members"], 1):
+            row = {**each, "heard": False, "heard_ms_ago": None}  # heartbeats are not in the log
+            rows.append(row if newer is None else row_with_epoch(row, newer, behind))
+            if not number % MEMBERS_IN_A_SLICE:
+                yield
+        view["members"] = rows
+        if newer is not None:
+            return with_epochs(view, newer, self._clock.wall())
         self.phases.show(view, self._clock.wall())
         return view
 

@@ -1,7 +1,9 @@
 """`groupkeeper observe` as a process beside a server: ready, serving, killed, stopped, refused."""
 
 import asyncio
+import os
 import signal
+import subprocess
 import sys
 import urllib.error
 from pathlib import Path
@@ -18,7 +20,7 @@ from groupkeeper.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from tests.client.stub import StubNode, cluster
-from tests.support.observing import observing
+from tests.support.observing import READY, observing
 from tests.support.populated import PAIR
 from tests.support.process import PROGRAM, READY_S, ROOT, STOP_S
 

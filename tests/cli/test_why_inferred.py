@@ -22,6 +22,7 @@ from groupkeeper.watch.group_log import GroupLog
 from tests.analytics import newer_logs
 from tests.client.stub import cluster
 from tests.support.event_node import EventNode
+from tests.support.newer_log import UNRELEASED, ConsumerLog
 from tests.support.told_events import NOON, Told
 from tests.support.written_log import WrittenLog, commit, member
 
@@ -232,14 +233,55 @@ async def test_what_is_kept_is_bounded(why: Why, monkeypatch: pytest.MonkeyPatch
 
 async def test_a_group_whose_partitions_the_server_assigns(why: Why) -> None:
     made = WrittenLog()
-    made.write(0, newer_logs.epoch("g", 1))
-    made.write(1, newer_logs.member("g", "one"))
-    made.write(2, newer_logs.current("g", "one", 1, 0, 1))
+    made.write(0, newer_logs.share_member("g", "one"))
+    made.write(1, newer_logs.epoch("g", 1, kind=11))
+    made.write(2, newer_logs.share_current("g", "one", 1, 0, 1))
     node = node_with(made)
     out, err = await why(node, *SINCE)
     assert "one (client client, on 127.0.0.1) joined (inferred, 99 %)" in out
     assert "one now has " in " ".join(out.split())
-    assert "group 'g' is a consumer group: the server assigns its partitions" in err
+    assert "group 'g' is a share group: the server assigns its partitions" in err
+
+
+async def test_a_consumer_group_has_rebalances(why: Why) -> None:
+    made = ConsumerLog()
+    made.joins(0, "alpha", 1, {"alpha": [0, 1]})
+    made.joins(1, "beta", 2, {"alpha": [0], "beta": [1]}, state=UNRELEASED)
+    made.reaches(3, "alpha", 2, [0])
+    made.reaches(4, "beta", 2, [1])
+    out, err = await why(node_with(made), *SINCE)
+    text = " ".join(out.split())
+    assert "rebalance to epoch 2, 3.0 s Inferred, 99 %: beta (on 10.0.0.7) joined." in text
+    assert "Last to reach the epoch was alpha (on 10.0.0.7), 2.0 s after the start" in text
+    assert "the server assigns" not in err
+
+
+async def test_whom_an_epoch_waits_for_is_told(why: Why) -> None:
+    made = ConsumerLog()
+    made.joins(0, "alpha", 1, {"alpha": [0, 1]})
+    made.joins(1, "beta", 2, {"alpha": [0], "beta": [1]}, state=UNRELEASED)
+    out, err = await why(node_with(made), *SINCE)
+    assert "It is still in progress." in " ".join(out.split())
+    assert (
+        "groupkeeper: waiting for 2 of 2 to reach epoch 2: alpha (on 10.0.0.7), at epoch 1, beta"
+        " (on 10.0.0.7), at epoch 2, and waits for partitions of others\n"
+    ) in err
+
+
+async def test_all_of_the_log_is_read_of_a_consumer_group(why: Why) -> None:
+    """Each record states one member: that beta was there is known from long before."""
+    made = ConsumerLog()
+    made.joins(0, "alpha", 1, {"alpha": [0, 1]})
+    made.joins(1, "beta", 2, {"alpha": [0], "beta": [1]}, state=UNRELEASED)
+    made.reaches(3, "alpha", 2, [0])
+    made.reaches(4, "beta", 2, [1])
+    made.leaves(40, 3, "beta")
+    made.retargets(41, 3, {"alpha": [0, 1]}, "alpha", [0, 1])
+    out, _ = await why(node_with(made), "--since", "2025-11-22T12:00:30Z")
+    text = " ".join(out.split())
+    assert "joined" not in text
+    assert "Inferred: beta is gone, and the records do not show why." in text
+    assert "1 of 2 partitions moved." in text
 
 
 async def test_a_bad_batch_is_one_line(why: Why) -> None:

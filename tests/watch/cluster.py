@@ -36,6 +36,11 @@ POLL_S = 0.001
 """How long a Fetch looks for new records again."""
 
 
+async def virtual(seconds: float) -> None:
+    """Let virtual time pass."""
+    await asyncio.sleep(seconds)
+
+
 class FakeCluster:
     """Two nodes, and partitions that tests lead, fill, delete and let fail."""
 

@@ -224,23 +224,24 @@ def newer(*records: tuple[bytes, bytes | None]) -> bytes:
     return log(*(batch([each]) for each in records))
 
 
-def test_who_joined_and_is_gone_and_what_moved() -> None:
-
+def test_who_joined_a_share_group_and_is_gone_and_what_moved() -> None:
     data = newer(
-        newer_logs.epoch("g", 1),
-        newer_logs.member("g", "one"),
-        newer_logs.current("g", "one", 1, 0, 1),
-        newer_logs.member("g", "two"),
-        newer_logs.current("g", "one", 2, 0),
-        newer_logs.current("g", "one", 3, 0),  # the same partitions in another epoch
-        newer_logs.current("g", "two", 2, 1),
-        newer_logs.gone(newer_logs.current("g", "two", 2, 1)),
-        newer_logs.gone(newer_logs.member("g", "two")),
+        newer_logs.share_member("g", "one"),
+        newer_logs.epoch("g", 1, kind=11),
+        newer_logs.share_current("g", "one", 1, 0, 1),
+        newer_logs.share_member("g", "two"),
+        newer_logs.epoch("g", 2, kind=11),
+        newer_logs.share_current("g", "one", 2, 0),
+        newer_logs.share_current("g", "one", 3, 0),  # the same partitions in another epoch
+        newer_logs.share_current("g", "two", 2, 1),
+        newer_logs.gone(newer_logs.share_current("g", "two", 2, 1)),
+        newer_logs.gone(newer_logs.share_member("g", "two")),
+        newer_logs.epoch("g", 3, kind=11),
     )
     reader, events = LogReader(0, "g"), GroupEvents("g", {newer_logs.ORDERS: "orders"})
     _, items = reader.feed(data, 0)
     lines = [entry_text(each, 200) for each in entries_of(events.take(items, reader.known))]
-    assert events.kind == "consumer"
+    assert events.kind == "share"
     moved = "the server moved partitions without a rebalance"
     assert [each.partition("Z  ")[2] for each in lines] == [
         "one (client client, on 127.0.0.1) joined (inferred, 99 %)",

@@ -34,6 +34,8 @@ from tests.analytics.logs import (
     record,
     varied,
 )
+from tests.support.told_events import NOON
+from tests.support.written_log import WrittenLog, member, rounds_of, told_of
 
 UNREADABLE_VALUES = "unreadable value"
 
@@ -179,6 +181,24 @@ def test_commits_of_transactions_count_and_markers_do_not() -> None:
     assert (run.first_offset, run.last_offset, run.commits) == (0, 2, 2)
     assert isinstance(span, Span)
     assert (span.first_offset, span.last_offset, span.records) == (0, 3, 4)
+
+
+def test_an_aborted_transaction_is_a_sign_of_life() -> None:
+    """A member that sent the offsets of a transaction lived, even if that was aborted."""
+    made = WrittenLog()
+    made.group(0, 1, member("a", 0), member("b", 1))
+    for at in range(2, 41, 2):
+        sent = [commit("g", "orders", each, at) for each in (0, 1)]
+        base, made.end = made.end, made.end + len(sent) + 1
+        when = NOON + at * 1000
+        data = batch(sent, base, attributes=TRANSACTIONAL, producer=7, base_time=when)
+        aborted = marker(made.end - 1, 7, commit=False)
+        made.placed.append((base, when, made.end, data + aborted))
+    made.group(41, 2, member("a", 0, 1))  # within a session of 10 s
+    last = rounds_of(told_of(made.data))[-1]
+    assert last.cause is not None
+    assert last.cause["code"] == "member_left"
+    assert last.removed[0]["cause"]["evidence"]["silent_ms"] < 2_000
 
 
 def test_only_the_group_that_was_asked_for() -> None:

@@ -26,7 +26,7 @@ from groupkeeper.watch.tail import (
 )
 from tests.conftest import Lines
 from tests.support.virtual_loop import VirtualLoop
-from tests.watch.cluster import TOPIC, FakeCluster
+from tests.watch.cluster import TOPIC, FakeCluster, virtual
 
 Play = Callable[[FakeCluster, "Notes", Tail], Awaitable[None]]
 
@@ -86,11 +86,6 @@ def played(play: Play, partitions: int = 1, *, ends_with: type[Exception] | None
         return notes
 
     return loop.run_until_complete(run())
-
-
-async def virtual(seconds: float) -> None:
-    """Let virtual time pass."""
-    await asyncio.sleep(seconds)
 
 
 async def until(condition: Callable[[], Any], seconds: float = 60.0) -> None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from groupkeeper.cli.progress import progress
 from groupkeeper.cli.why.read import ReadEntries
 from groupkeeper.cli.why.show import remark
+from groupkeeper.history.epochs import CONSUMER
 from groupkeeper.history.rounds import Folding, HistoryEntry, Round, SessionLimits
 from groupkeeper.why.inferred import NO_RECORD, is_first
+from groupkeeper.why.live import waiting_text
 from groupkeeper.why.texts import count, time_text
 
 if TYPE_CHECKING:
@@ -53,6 +55,11 @@ async def read_inferred(
         told, since_ms = ReadEntries(), wanted.since_ms
         for at_ms in times:
             told, since_ms = await _entries(log, at_ms, limits), at_ms
+            if log.kind is not None and at_ms is not None:
+                # Each record states one member: what stands was written at any time before.
+                told, since_ms = await _entries(log, None, limits), wanted.since_ms
+                told.forget_before(since_ms)
+                break
             rounds = sum(isinstance(each, Round) for each in told.entries)
             if rounds >= wanted.rounds and (log.has_record or not wanted.to_record):
                 break
@@ -74,11 +81,13 @@ async def _entries(log: "GroupLog", at_ms: int | None, limits: SessionLimits) ->
 def remark_on(found: Inferred, group: str, entries: Sequence[HistoryEntry]) -> None:
     """Say what cannot be known of the entries that are shown."""
     log = found.log
-    if log.kind is not None:
+    if log.kind not in (None, CONSUMER):
         remark(
             f"group '{group}' is a {log.kind} group: the server assigns its partitions, and the "
             "records show who joined and who is gone, but no cause"
         )
+    if waiting := waiting_text(log.epoch_view):
+        remark(f"{waiting[0].lower()}{waiting[1:].removesuffix('.')}")
     first = next((each for each in entries if isinstance(each, Round)), None)
     if first is not None and is_first(first):
         unknown = "the cause of the first rebalance is not known"

@@ -49,6 +49,11 @@ class ReadEntries:
         find_returns(found)
         return sorted(found, key=time_of)
 
+    def forget_before(self, at_ms: int | None) -> None:
+        """Drop entries before a time, in Unix ms; None drops none."""
+        if at_ms is not None:
+            self.entries = deque(each for each in self.entries if time_of(each) >= at_ms)
+
     def take(self, events: Iterable[Event]) -> None:
         for event in events:
             for entry in self.folding.add(event):

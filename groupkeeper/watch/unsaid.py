@@ -1,0 +1,133 @@
+"""Asks the observed cluster for what records do not say: names of topics, of which they have ids,
+and session timeouts of consumer groups (KIP-848), which are settings of brokers.
+
+    answers = ClusterAnswers()
+    asker = ClusterAsker(client, answers)
+    await asker.ask_all_names()
+    asker.want(step.unnamed, step.unasked)      # asked for by `asker.run()`, a task
+
+What is not answered stays unknown: names need DESCRIBE on topics, session timeouts DESCRIBE_CONFIGS
+on groups, and brokers of Kafka 4.0 or later.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final, TypeVar
+
+from groupkeeper.backoff import Backoff
+from groupkeeper.client import CallFailed, Client
+from groupkeeper.client.group_configs import Failure, describe_configs
+from groupkeeper.client.partitions import describe_topics
+from groupkeeper.history.newer_departures import SessionLimit
+from groupkeeper.history.newer_topics import id_of
+from groupkeeper.observe.logs import Logger
+from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from groupkeeper.watch.answers import ClusterAnswers
+
+NAMES_MOST: Final = 200_000
+"""Maximum number of topics whose names are remembered."""
+SESSIONS_MOST: Final = 100_000
+"""Maximum number of groups whose session timeouts are remembered."""
+WANTED_MOST: Final = 10_000
+"""Maximum number of topics, and of groups, that wait to be asked for; others are asked for with
+their next record."""
+ASKED_AT_ONCE: Final = 500
+"""Topics, or groups, in a request."""
+ASK_S: Final = 1.0
+"""Interval of requests while there is something to ask."""
+PAUSE_MOST_S: Final = 60.0
+"""Longest pause after a failure."""
+SESSION_CONFIGS: Final = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms")
+"""Configs of groups, in the order of `SessionLimit`."""
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+_log = Logger("observer")
+
+
+async def all_names(client: Client) -> dict[bytes, str]:
+    """Return the names of topics by id. Raises CallFailed."""
+    rows = await describe_topics(client)
+    named = ((each.topic_id, each.name) for each in rows if each.topic_id and each.name)
+    return dict(islice(named, NAMES_MOST))
+
+
+async def session_limits(client: Client, groups: Iterable[str]) -> dict[str, SessionLimit]:
+    """Return the settings of sessions, of groups that may be described. Raises CallFailed."""
+    found = {}
+    for group, configs in (await describe_configs(client, [*groups])).items():
+        told = {} if isinstance(configs, Failure) else {each.name: each.value for each in configs}
+        values = [told.get(name) or "" for name in SESSION_CONFIGS]
+        if all(each.isdecimal() for each in values):
+            found[group] = SessionLimit(*map(int, values))
+    return found
+
+
+class ClusterAsker:
+    """Asks for what records do not say."""
+
+    def __init__(self, client: Client, answers: ClusterAnswers) -> None:
+        self._client, self._answers = client, answers
+        self._topics: dict[str, None] = {}
+        self._groups: dict[str, None] = {}
+        self._asked: dict[str, None] = {}
+        """Groups without an answer, which are not asked for again."""
+        self._wakes = asyncio.Event()
+
+    async def ask_all_names(self) -> None:
+        """Ask for the names of all topics; without an answer, ids are shown."""
+        try:
+            self._answers.names.update(await all_names(self._client))
+        except CallFailed as failure:
+            _log.warning("names of topics are not known", why=str(failure))
+
+    def want(self, topics: Iterable[str], groups: Iterable[str]) -> None:
+        """Ask for names of topics by id, and session timeouts of groups, when there is time."""
+        for wanted, some in ((self._topics, topics), (self._groups, groups)):
+            for each in some:
+                if len(wanted) < WANTED_MOST and each not in self._asked:
+                    wanted[each] = None
+        if self._topics or self._groups:
+            self._wakes.set()
+
+    async def run(self) -> None:
+        """Ask until cancelled."""
+        backoff, has_failed = Backoff(ASK_S, PAUSE_MOST_S), False
+        while True:
+            await self._wakes.wait()
+            try:
+                await self._ask()
+                backoff.reset()
+                pause, has_failed = ASK_S, False
+            except CallFailed as failure:
+                if not has_failed:
+                    _log.warning("the cluster does not answer about groups", why=str(failure))
+                pause, has_failed = backoff.failed(), True
+            if not (self._topics or self._groups):
+                self._wakes.clear()
+            await asyncio.sleep(pause)
+
+    async def _ask(self) -> None:
+        topics = [*islice(self._topics, ASKED_AT_ONCE)]
+        if topics:
+            rows = [MetadataRequestTopic(topic_id=id_of(each), name=None) for each in topics]
+            asked = MetadataRequest(topics=rows, allow_auto_topic_creation=False)
+            answer = await self._client.call(asked)
+            names = {each.topic_id: each.name for each in answer.topics if each.name}
+            _add(self._answers.names, names, NAMES_MOST)
+            for each in topics:
+                del self._topics[each]
+        groups = [*islice(self._groups, ASKED_AT_ONCE)]
+        if groups:
+            found = await session_limits(self._client, groups)
+            _add(self._answers.sessions, found, SESSIONS_MOST)
+            for each in groups:
+                del self._groups[each]
+                if each not in found and len(self._asked) < SESSIONS_MOST:
+                    self._asked[each] = None
+
+
+def _add(known: dict[_Key, _Value], more: dict[_Key, _Value], most: int) -> None:
+    """Add answers as far as there is room."""
+    known.update(islice(more.items(), max(0, most - len(known))))

@@ -1,0 +1,180 @@
+"""What records do not say is asked of the cluster: names of topics and settings of sessions."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+from typing import Any, cast
+
+import pytest
+
+from groupkeeper.client import CallFailed, Client
+from groupkeeper.history.newer_departures import SessionLimit
+from groupkeeper.history.newer_topics import id_text
+from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.message import Message
+from groupkeeper.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from groupkeeper.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+from groupkeeper.watch import unsaid
+from groupkeeper.watch.answers import ClusterAnswers
+from groupkeeper.watch.unsaid import ASK_S, ASKED_AT_ONCE, PAUSE_MOST_S, ClusterAsker
+from tests.conftest import Lines
+from tests.support.newer_log import ORDERS, OTHERS
+from tests.support.virtual_loop import VirtualLoop
+from tests.watch.cluster import virtual
+
+Play = Callable[["SaidCluster", ClusterAsker, ClusterAnswers], Awaitable[None]]
+
+
+class SaidCluster:
+    """Two topics, and groups whose sessions end after 50 s; groups of the name `no` may not be
+    described.
+    """
+
+    timeout_s = 5.0
+    nodes = (0,)
+
+    def __init__(self) -> None:
+        self.topics = {ORDERS: "orders", OTHERS: "others"}
+        self.is_down = False
+        self.asked: list[tuple[float, int]] = []
+        """Time of each request, and how many things it asked for."""
+
+    async def call(self, request: Message, *, node: int | None = None) -> Any:
+        await virtual(0)
+        now = asyncio.get_running_loop().time()
+        if isinstance(request, MetadataRequest):
+            self.asked.append((now, len(request.topics or ())))
+            if self.is_down:
+                raise CallFailed("Metadata", node, ErrorCode.BROKER_NOT_AVAILABLE)
+            wanted = [each.topic_id for each in request.topics or ()] or [*self.topics]
+            rows = [
+                MetadataResponseTopic(topic_id=each, name=self.topics.get(each)) for each in wanted
+            ]
+            return MetadataResponse(topics=rows)
+        assert isinstance(request, DescribeConfigsRequest)
+        self.asked.append((now, len(request.resources)))
+        return DescribeConfigsResponse(
+            results=[self._described(each.resource_name) for each in request.resources]
+        )
+
+    def _described(self, group: str) -> DescribeConfigsResult:
+        if group == "no":
+            error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+            return DescribeConfigsResult(resource_name=group, error_code=error)
+        values = {"consumer.session.timeout.ms": "50000", "consumer.heartbeat.interval.ms": "7000"}
+        configs = [
+            DescribeConfigsResourceResult(name=name, value=value) for name, value in values.items()
+        ]
+        return DescribeConfigsResult(resource_name=group, configs=configs)
+
+
+def play(playing: Play) -> None:
+    cluster, answers = SaidCluster(), ClusterAnswers()
+
+    async def run() -> None:
+        asker = ClusterAsker(cast("Client", cluster), answers)
+        running = asyncio.create_task(asker.run())
+        await playing(cluster, asker, answers)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    loop = VirtualLoop()
+    try:
+        loop.run_until_complete(run())
+    finally:
+        loop.close()
+
+
+def test_names_of_all_topics_are_asked_for_at_once() -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
+        await asker.ask_all_names()
+        assert answers.names == {ORDERS: "orders", OTHERS: "others"}
+        assert len(cluster.asked) == 1
+
+    play(playing)
+
+
+def test_a_topic_that_is_new_is_asked_for_by_its_id() -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
+        asker.want([id_text(ORDERS)], [])
+        await virtual(ASK_S)
+        assert answers.names == {ORDERS: "orders"}
+        await virtual(60)
+        assert len(cluster.asked) == 1
+
+    play(playing)
+
+
+def test_a_topic_that_is_gone_is_not_asked_for_again_and_again() -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
+        cluster.topics.clear()
+        asker.want([id_text(ORDERS)], [])
+        await virtual(60)
+        assert (answers.names, len(cluster.asked)) == ({}, 1)
+
+    play(playing)
+
+
+def test_settings_of_sessions_are_asked_for_by_group() -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
+        asker.want([], ["g", "no"])
+        await virtual(ASK_S)
+        assert answers.sessions == {"g": SessionLimit(50_000, 7_000)}
+        asker.want([], ["no"])  # its next record
+        await virtual(60)
+        assert len(cluster.asked) == 1
+
+    play(playing)
+
+
+def test_many_are_asked_for_in_several_requests() -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
+        asker.want([], [f"g{number}" for number in range(ASKED_AT_ONCE + 10)])
+        await virtual(3 * ASK_S)
+        assert [each for _, each in cluster.asked] == [ASKED_AT_ONCE, 10]
+        assert len(answers.sessions) == ASKED_AT_ONCE + 10
+
+    play(playing)
+
+
+def test_what_waits_and_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unsaid, "WANTED_MOST", 3)
+    monkeypatch.setattr(unsaid, "SESSIONS_MOST", 4)
+
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
+        for first in ("a", "b"):
+            asker.want([], [f"{first}{number}" for number in range(9)])
+            await virtual(3 * ASK_S)
+        assert [each for _, each in cluster.asked] == [3, 3]
+        assert len(answers.sessions) == 4
+
+    play(playing)
+
+
+def test_a_cluster_that_does_not_answer_is_asked_after_longer_and_longer_pauses(
+    lines: Lines,
+) -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
+        cluster.is_down = True
+        asker.want([id_text(ORDERS)], ["g"])
+        await virtual(400)
+        times = [at for at, _ in cluster.asked]
+        pauses = [round(then - before) for before, then in pairwise(times)]
+        assert pauses[:4] == [1, 2, 4, 8]
+        assert pauses[-1] == PAUSE_MOST_S
+        cluster.is_down = False
+        await virtual(PAUSE_MOST_S)
+        assert (answers.names, len(answers.sessions)) == ({ORDERS: "orders"}, 1)
+
+    play(playing)
+    told = [each for each in lines() if "does not answer about groups" in each["event"]]
+    assert len(told) == 1
