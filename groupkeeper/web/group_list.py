@@ -12,7 +12,9 @@ from groupkeeper.web.parts import Object, Parts, RoutedRequest
 LIMIT: Final = 50
 """Default number of groups in a response."""
 LIMIT_MOST: Final = 500
-STATES: Final = tuple(str(each) for each in GroupState)
+EPOCH_STATES: Final = ("Assigning", "Reconciling")
+"""States of consumer and streams groups, which an observer has."""
+STATES: Final = (*(str(each) for each in GroupState), *EPOCH_STATES)
 CURSOR_MOST: Final = 300
 """Maximum length of a cursor; percent-encoded, it takes less than half of a request's headers."""
 LAST_CHARACTER: Final = "\U0010ffff"

@@ -48,10 +48,18 @@ def find(parts: Parts, group: str) -> Group:
     return found
 
 
+def type_of(group: Group) -> str:
+    """Return the type of a group as ListGroups names it (KIP-848). Those of an observer that are
+    not classic ones have the attribute.
+    """
+    return getattr(group, "group_type", "classic")
+
+
 def row(parts: Parts, group: Group) -> Object:
     """Return the group's row of a list, with `lag` still to be filled in."""
     return {
         "group": group.group_id,
+        "type": type_of(group),
         "state": str(group.state),
         "protocol_type": group.protocol_type,
         "members": len(group.members),
@@ -207,7 +215,8 @@ def _member(member: Member, seen: Object, wall: int) -> Object:
         "client_id": seen["client_id"],
         "host": seen["host"],
         "software": seen["software"],
-        "session_timeout_ms": member.session_timeout_ms,
+        "epoch": seen.get("epoch"),
+        "session_timeout_ms": seen["session_timeout_ms"],
         "rebalance_timeout_ms": member.rebalance_timeout_ms,
         "last_heard_ms": wall - seen["heard_ms_ago"] if seen["heard"] else None,
         "connection": seen["connection"],

@@ -71,6 +71,7 @@ _AT: Final = "Unix milliseconds."
 _STATE: Final[Schema] = {"type": "string", "enum": [*STATES]}
 _ROW: Final[Mapping[str, Schema]] = {
     "group": TEXT,
+    "type": told(TEXT, "`classic`; of an observer also `consumer`, `share` or `streams`."),
     "state": _STATE,
     "protocol_type": told(TEXT, "`consumer` for consumers; empty if there never were members."),
     "members": told(NUMBER, "Number of members."),
@@ -90,6 +91,8 @@ _WHO: Final[Mapping[str, Schema]] = {
     "host": or_null(TEXT),
     "software": or_null(ref("Software")),
 }
+_SESSION: Final = told(or_null(NUMBER), "Null if an observer does not know it.")
+_EPOCH: Final = told(or_null(NUMBER), "Its epoch (KIP-848); null in a classic group.")
 _TIMER: Final = or_null(ref("Timer"))
 _NEXT: Final = told(or_null(TEXT), "Cursor for the next page; null at the end.")
 _UNKNOWN: Final = told(
@@ -101,7 +104,7 @@ _UNKNOWN: Final = told(
 def _live() -> Schema:
     member = record(
         **_WHO,
-        session_timeout_ms=NUMBER,
+        session_timeout_ms=_SESSION,
         rebalance_timeout_ms=NUMBER,
         is_new=told(FLAG, "Whether the member's first join phase is in progress."),
         joined=told(FLAG, "Whether its JoinGroup waits for the end of the join phase."),
@@ -112,8 +115,9 @@ def _live() -> Schema:
         reserved_ms=or_null(told(NUMBER, "Time since its place is reserved; null if it is not.")),
         standby=told(FLAG, "Whether it gets no partitions for now."),
     )
+    member["properties"]["epoch"] = _EPOCH
     rebalance = record(
-        phase={"type": "string", "enum": ["join", "sync"]},
+        phase={"type": "string", "enum": ["join", "sync", "reconcile"]},
         since_ms=told(NUMBER, "Time since the phase started."),
         initial_delay=told(FLAG, "Whether a group that was Empty waits for more members."),
         cause=OBJECT,
@@ -200,7 +204,7 @@ def _events_row() -> Schema:
 # Any: type hints.
 def of_type(hint: Any) -> Schema:
     """Return the schema for a type hint."""
-    simple = {int: NUMBER, str: TEXT}
+    simple = {int: NUMBER, str: TEXT, float: {"type": "number"}, bool: FLAG}
     if hint in simple:
         return simple[hint]
     if hint is Outage:
@@ -289,7 +293,8 @@ def _of_members() -> dict[str, Schema]:
             client_id=TEXT,
             host=or_null(TEXT),
             software=or_null(ref("Software")),
-            session_timeout_ms=NUMBER,
+            epoch=_EPOCH,
+            session_timeout_ms=_SESSION,
             rebalance_timeout_ms=NUMBER,
             last_heard_ms=told(or_null(NUMBER), f"{_AT} Null if none since the load."),
             connection=or_null(TEXT),

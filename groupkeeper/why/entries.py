@@ -48,7 +48,8 @@ def entry_json(entry: HistoryEntry) -> dict[str, Any]:
     """Return an entry as a JSON object with its text; `kind` is `round` or `event`."""
     if isinstance(entry, Event):
         envelope = {name: getattr(entry, name) for name in ENVELOPE}
-        return {"kind": "event", **envelope, **entry.fields, "text": line(entry)}
+        fields = {name: each for name, each in entry.fields.items() if name != "kind"}
+        return {"kind": "event", **envelope, **fields, "text": line(entry)}
     told = advice(entry) if entry.outcome != UNDER_WAY else None
     told_cause = {"cause_text": trigger(entry)}
     return {

@@ -24,8 +24,9 @@ from groupkeeper.history.causes import (
 )
 from groupkeeper.history.evidence import RELOADED, STOPPED_FIRST
 from groupkeeper.history.fields import Part, number
+from groupkeeper.history.newer_departures import REVOCATION_TIMEOUT, TOPICS_CHANGED
 from groupkeeper.history.rounds import SUPERSEDED, Round
-from groupkeeper.why.texts import joined_text, name_of, person, some_of, span, time_text
+from groupkeeper.why.texts import count, joined_text, name_of, person, some_of, span, time_text
 
 READ_FURTHER: Final = (
     "Read further back, with an earlier --since, unless a compaction has removed that record."
@@ -118,7 +119,11 @@ def is_first(current: Round) -> bool:
 
 def _sentence(code: str, current: Round, who: Part | None) -> str:
     """Return what members did, without a full stop. `who`: the only one that did it, if known."""
+    if code == TOPICS_CHANGED:
+        return _topics(current)
     tell = _SENTENCES.get(code)
+    if current.group_type is not None:
+        tell = _OF_EPOCHS.get(code, tell)
     if tell is None:
         return f"the cause is {code}, which this command does not know"
     name, one, many = tell
@@ -146,11 +151,25 @@ def _members(code: str, current: Round, name: str) -> list[Part]:
 
 def _of_silence(current: Round, found: list[Part]) -> str:
     """Name the session timeout, and the time of the last commit."""
-    limit = current.session_timeout_ms
+    limit = current.session_timeout_ms if current.group_type is None else None
     text = f" of {limit}" if limit is not None and len(found) == 1 else ""
     silent = [number(each["cause"].get("evidence") or {}, "silent_ms") for each in found]
     last = [each["at_ms"] - ms for each, ms in zip(found, silent, strict=True) if ms is not None]
     return f"{text}; the last commit was at {time_text(max(last))}" if last else text
+
+
+def _topics(current: Round) -> str:
+    """Say which topic of a consumer group has changed, as far as its records show."""
+    evidence = (current.cause or {}).get("evidence") or {}
+    before, now = number(evidence, "partitions_before"), number(evidence, "partitions_now")
+    if before is not None and now is not None:
+        return f"{evidence.get('topic')} has {count(now, 'partition')}, not {before}"
+    if evidence.get("pattern") is None:
+        return "topics of the group were created, deleted or changed"
+    gained, lost = (evidence.get(name) or () for name in ("gained", "lost"))
+    found = [f"{some_of(gained)} more"] if gained else []
+    found += [f"{some_of(lost)} no more"] if lost else []
+    return f"the pattern {evidence['pattern']} matches other topics: {', '.join(found)}"
 
 
 def _of_departure(current: Round, found: list[Part]) -> str:
@@ -217,6 +236,25 @@ _SENTENCES: Final[Mapping[str, tuple[str, str, str]]] = {
     REJOINED: ("", _REJOINED, _REJOINED),
 }
 """Code -> the list of the round with the members behind it, and what one or several of them did."""
+_OF_EPOCHS: Final[Mapping[str, tuple[str, str, str]]] = {
+    EXPIRED: (
+        "removed",
+        "was removed: no heartbeat came within the group's consumer.session.timeout.ms",
+        "were removed: no heartbeats came within the group's consumer.session.timeout.ms",
+    ),
+    REVOCATION_TIMEOUT: (
+        "removed",
+        "was removed: it did not give up partitions within its rebalance timeout",
+        "were removed: they did not give up partitions within their rebalance timeouts",
+    ),
+    RETURNED_CHANGED: (
+        "replaced",
+        "restarted with other topics",
+        "restarted, one with other topics",
+    ),
+    SUBSCRIPTION: ("", "subscribed to other topics", "subscribed to other topics"),
+}
+"""The same for consumer groups (KIP-848), where it differs."""
 _DETAILS: Final[Mapping[str, Callable[[Round, list[Part]], str]]] = {
     JOINED: _of_join,
     STATIC_JOINED: _of_static_join,
@@ -238,7 +276,7 @@ def inferred_advice(current: Round) -> str:
     code = str((current.cause or {}).get("code"))
     if code == UNKNOWN:
         return READ_FURTHER if is_first(current) else "The logs of the clients say more."
-    tell = _ADVICE.get(code, "")
+    tell = {**_ADVICE, **_ADVICE_ON_EPOCHS}.get(code, "")
     return tell if isinstance(tell, str) else tell(current)
 
 
@@ -310,3 +348,11 @@ _ADVICE: Final[Mapping[str, str | Callable[[Round], str]]] = {
     REJOINED: _after_rejoin,
 }
 """Advice by code."""
+_ADVICE_ON_EPOCHS: Final[Mapping[str, str]] = {
+    REVOCATION_TIMEOUT: (
+        "Its log says what it did before it gave partitions up: its rebalance timeout is its"
+        " max.poll.interval.ms."
+    ),
+    TOPICS_CHANGED: "Nothing is wrong if topics or partitions were added or deleted.",
+}
+"""Advice on causes that only consumer groups have (KIP-848)."""

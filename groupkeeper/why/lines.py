@@ -261,6 +261,11 @@ def _group_deleted(fields: Part) -> str:
     return f"the group was deleted {why}".rstrip()
 
 
+def _converted(fields: Part) -> str:
+    old, new = fields.get("from_type") or "another", fields.get("to_type") or "another"
+    return f"the group was converted from the {old} to the {new} type; its offsets stayed"
+
+
 def _dropped(fields: Part) -> str:
     types = fields.get("types") or {}
     which = some_of(f"{each} of {name}" for name, each in types.items())
@@ -300,6 +305,7 @@ _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "not_back": _not_back,
     "group_emptied": _emptied,
     "group_deleted": _group_deleted,
+    "group_converted": _converted,
     "events_dropped": _dropped,
     "history_lost": _history_lost,
 }

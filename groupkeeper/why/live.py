@@ -29,8 +29,14 @@ _TIMERS: Final[Mapping[str, str]] = {
 def live_text(view: Part) -> str:
     """Return the group's state, the members it waits for, and its next timers."""
     members = [each for each in view.get("members") or () if isinstance(each, dict)]
-    parts = [_state(view, members), _waiting(view, members), _next(view, members)]
+    parts = [_state(view, members), waiting_text(view), _next(view, members)]
     return " ".join(filter(None, parts))
+
+
+def waiting_text(view: Part) -> str:
+    """Return whom the group waits for; empty if it does not wait."""
+    members = [each for each in view.get("members") or () if isinstance(each, dict)]
+    return _waiting(view, members)
 
 
 def live_key(view: Part) -> object:
@@ -48,8 +54,9 @@ def _state(view: Part, members: Sequence[Part]) -> str:
     rebalance = view.get("rebalance") or {}
     since = rebalance.get("since_ms", view.get("state_ms"))
     for_ms = f" for {span(since)}" if isinstance(since, int) else ""
+    number = "epoch" if any(map(_has_epoch, members)) else "generation"
     text = (
-        f"Now: {view.get('state', 'unknown')}{for_ms}, generation {view.get('generation', '?')}, "
+        f"Now: {view.get('state', 'unknown')}{for_ms}, {number} {view.get('generation', '?')}, "
         f"{count(len(members), 'member')}."
     )
     text += _seats(view, members)
@@ -91,17 +98,28 @@ def _waiting(view: Part, members: Sequence[Part]) -> str:
         return ""
     by_id = {each.get("member"): each for each in members}
     awaited = view.get("waiting_for_count", len(waiting))
-    names = some_of((_waited(each, by_id.get(each)) for each in waiting), number=awaited)
+    epoch = view.get("generation", "?")
+    names = some_of((_waited(each, by_id.get(each), epoch) for each in waiting), number=awaited)
     if rebalance.get("phase") == "sync":
         late = sum(not each.get("synced") for each in members)
         return f"Waiting for the leader {names} to assign; {count(late, 'member')} not synced yet."
+    if rebalance.get("phase") == "reconcile":
+        return f"Waiting for {awaited} of {len(members)} to reach epoch {epoch}: {names}."
     pending = view.get("pending_count", len(view.get("pending") or ()))
     return f"Waiting for {awaited} of {len(members) + pending}: {names}."
 
 
-def _waited(member: object, row: Part | None) -> str:
+def _has_epoch(row: Part) -> bool:
+    """Return whether a member is one of a group of a newer type (KIP-848)."""
+    return row.get("epoch") is not None
+
+
+def _waited(member: object, row: Part | None, epoch: object) -> str:
     if row is None:
         return f"{short_id(str(member))} (got its member id, has not joined yet)"
+    if _has_epoch(row):
+        waits = ", and waits for partitions of others" if row["epoch"] == epoch else ""
+        return f"{person(row)}, at epoch {row['epoch']}{waits}"
     heard = row.get("heard_ms_ago")
     ago = f", last heard from {span(heard)} ago" if isinstance(heard, int) else ""
     if row.get("heard") is False:

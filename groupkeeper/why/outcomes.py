@@ -38,7 +38,8 @@ def late_text(current: Round) -> str:
         by = (current.cause or {}).get("who") or {}
         known = by.get("member") == last["member"]
         who = name_of(by) if known else person(last.get("who") or last)
-        text = f"Last to join was {who}, {span(last['after_ms'])} after"
+        what = "join" if current.group_type is None else "reach the epoch"
+        text = f"Last to {what} was {who}, {span(last['after_ms'])} after"
         before = sorted(each["after_ms"] for each in current.joined)[-2]
         gap = last["after_ms"] - before
         behind = f", {span(gap)} behind the one before." if gap >= LATE_MS else "."
@@ -64,6 +65,8 @@ def outcome_text(current: Round) -> str:
         case outcome if outcome == EMPTIED:
             return f"No member was left{for_ms}: the group is empty."
         case outcome if outcome == SUPERSEDED:
+            if current.group_type is not None:
+                return f"The next epoch began{for_ms}, before all members had reached this one."
             return f"Another rebalance began{for_ms}, before this one had assignments."
         case outcome if outcome == LOST:
             return "The coordinator closed or moved before the rebalance completed."

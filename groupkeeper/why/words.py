@@ -24,6 +24,9 @@ def headline(current: Round) -> str:
     if current.outcome == EMPTIED:
         took = ": no member is left"
     to = "to" if current.leader or current.outcome in (COMPLETED, EMPTIED) else "after"
+    if current.group_type is not None:
+        number = f"to epoch {current.generation}"
+        return f"{time_text(current.started_at_ms)}  rebalance {number}{took}"
     at_ms = current.ended_at_ms if current.source else current.started_at_ms
     return f"{time_text(at_ms)}  rebalance {to} generation {current.generation}{took}"
 

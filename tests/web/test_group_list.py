@@ -18,6 +18,7 @@ def test_a_row(served: Served, web: Web) -> None:
     cause = row.pop("last_cause")
     assert row == {
         "group": "billing",
+        "type": "classic",
         "state": "Stable",
         "protocol_type": "consumer",
         "members": 1,

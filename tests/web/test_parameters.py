@@ -6,7 +6,9 @@ import pytest
 
 from tests.support.web import Web
 
-STATES = "give Empty, PreparingRebalance, CompletingRebalance, Stable or Dead"
+STATES = (
+    "give Empty, PreparingRebalance, CompletingRebalance, Stable, Dead, Assigning or Reconciling"
+)
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,14 @@ def test_every_code_that_is_inferred_has_its_sentence_and_advice() -> None:
         assert text.startswith("Inferred") and text.endswith("."), text
 
 
+@pytest.mark.parametrize("code", ["join_timeout", "topics_changed"])
+def test_causes_of_consumer_groups_have_sentences_and_advice(code: str) -> None:
+    found = inferred(code, None, group_type="consumer")
+    assert trigger(found).startswith("Inferred, 50 %: ")
+    assert "does not know" not in paragraph(found)
+    assert advice(found).endswith(".")
+
+
 def test_no_advice_needs_what_records_lack() -> None:
     """No setting, whose cost is unknown, and nothing about heartbeats, connections and software."""
     for code in CONFIDENCE:

@@ -183,6 +183,10 @@ LINES = {
         {"why": "request", "who": ADMIN},
         "the group was deleted by adminclient-1 (on 10.0.0.1)",
     ),
+    "group_converted": (
+        {"from_type": "classic", "to_type": "consumer"},
+        "the group was converted from the classic to the consumer type; its offsets stayed",
+    ),
     "events_dropped": (
         {"count": 5, "types": {"member_fenced": 5}, "who": who("m1")},
         "5 events about m1 left out because of a limit (5 of member_fenced)",

@@ -94,6 +94,16 @@ def test_an_initial_delay_and_a_sync_phase() -> None:
     )
 
 
+def test_an_epoch_of_a_consumer_group() -> None:
+    rows = [member("lea", epoch=4, heard=False), member("fred", epoch=3, heard=False)]
+    epoch = {"phase": "reconcile", "since_ms": 7_000, "initial_delay": False, "cause": {}}
+    now = view("Reconciling", rebalance=epoch, waiting_for=["fred-1"], members=rows)
+    assert live_text(now) == (
+        "Now: Reconciling for 7.0 s, epoch 4, 2 members. "
+        "Waiting for 1 of 2 to reach epoch 4: fred-1 (on 10.0.0.7), at epoch 3."
+    )
+
+
 def test_only_time_passing_is_no_news() -> None:
     later = view(state_ms=61_000)
     assert live_key(view()) == live_key(later)

@@ -66,15 +66,17 @@ export function seenPhase(live, passed) {
 }
 
 function busy(live, cause, passed) {
-  const isJoin = live.rebalance.phase === "join";
+  const isEpoch = live.rebalance.phase === "reconcile"; // of a consumer group (KIP-848)
+  const isJoin = isEpoch || live.rebalance.phase === "join";
   const [inside, missing] = sides(live, isJoin);
   const known = live.members.length;
   const timer = live.phase_timer ?? live.next_timer;
-  const request = isJoin ? "JoinGroup" : "SyncGroup";
+  const request = isEpoch ? "Epoch" : isJoin ? "JoinGroup" : "SyncGroup";
+  const did = isEpoch ? `reached epoch ${live.generation} with their partitions` : `sent ${request}`;
   return [
-    h("p", {}, h("strong", {}, isJoin ? "Join phase" : "Sync phase"),
+    h("p", {}, h("strong", {}, isEpoch ? "Reconciling" : isJoin ? "Join phase" : "Sync phase"),
       `: the rebalance is ${span(live.rebalance.since_ms + passed)} old. `, cause?.text ?? ""),
-    paint(lanes([[request, [`${count(inside.length)} of ${count(known, "member")} sent ${request}.`,
+    paint(lanes([[request, [`${count(inside.length)} of ${count(known, "member")} ${did}.`,
       !isJoin && live.waiting_for.length > 0 && ` The leader ${nameIn(live, live.waiting_for[0])} assigns.`]]]), {
       of: known || 1, rows: [{ bars: [[0, inside.length, "inside"], [inside.length, known, "none"]] }],
     }),

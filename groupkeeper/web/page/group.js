@@ -136,8 +136,9 @@ function headOf(group) {
     State: stateOf(group.state),
     "In state for": ago(group.in_state_since_ms),
     Members: count(group.members),
-    Generation: count(group.generation),
+    [group.type === "classic" ? "Generation" : "Epoch"]: count(group.generation),
     Lag: behind ? `${records}, ${behind}` : records,
+    Type: group.type,
     "Protocol type": group.protocol_type || "none",
     Protocol: group.protocol ?? "none",
     Leader: group.leader === null ? "none" : shortId(group.leader),
@@ -156,12 +157,13 @@ function membersTable(members) {
 
 function memberRow(member) {
   const heard = member.reserved_ms !== null ? `lost, reserved for ${span(member.reserved_ms)}` : member.last_heard_ms === null ? (link.observes === null ? "not since the load" : "not observed") : `${ago(member.last_heard_ms)} ago`;
-  const kind = `${member.instance_id === null ? "dynamic" : "static"}${member.standby ? ", stands by" : ""}`;
+  const epoch = member.epoch === null ? "" : `, epoch ${member.epoch}`;
+  const kind = `${member.instance_id === null ? "dynamic" : "static"}${member.standby ? ", stands by" : ""}${epoch}`;
   return [
     member.member_id,
     [h("bdi", { title: member.member_id }, nameOf(member)), " ", h("span", { class: "quiet" }, kind)],
     clientOf(member),
-    heard, span(member.session_timeout_ms), assignmentText(member.assignment),
+    heard, member.session_timeout_ms === null ? "not known" : span(member.session_timeout_ms), assignmentText(member.assignment),
   ];
 }
 

@@ -13,6 +13,8 @@ export const STATES = {
   Stable: "●",
   PreparingRebalance: "◐",
   CompletingRebalance: "◑",
+  Assigning: "◐",
+  Reconciling: "◑",
   Empty: "○",
   Dead: "✕",
 };

@@ -111,7 +111,7 @@ function unknownText(unknown) {
 
 /** Return when a round began; of an inferred one only its end is known. */
 function whenOf(round) {
-  if (round.source && round.ended_at_ms !== null) return time(round.ended_at_ms);
+  if (round.source && round.started_at_ms === null && round.ended_at_ms !== null) return time(round.ended_at_ms);
   return round.started_at_ms === null ? "before the stored events" : time(round.started_at_ms);
 }
 
@@ -126,7 +126,7 @@ function roundOf(round) {
         h("span", { class: "when" }, whenOf(round),
           " ", h("span", { class: "took" }, took)),
         h("span", { class: "what" }, shortVersions(round.cause_text)),
-        h("span", { class: "quiet" }, [`to generation ${round.generation}`, OUTCOMES[round.outcome] ?? round.outcome, code].filter(Boolean).join(", "))),
+        h("span", { class: "quiet" }, [`to ${round.group_type ? "epoch" : "generation"} ${round.generation}`, OUTCOMES[round.outcome] ?? round.outcome, code].filter(Boolean).join(", "))),
       h("p", { class: "paragraph" }, round.text),
       h("p", { class: "quiet" }, [round.joined.length ? `${count(round.joined.length)} joined` : null,
         round.missing.length ? `${count(round.missing.length)} did not` : null, moved].filter(Boolean).join(", "), still)));
