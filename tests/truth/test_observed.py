@@ -21,8 +21,8 @@ from tests.truth.observed.judging import (
     WRONG,
     PlayVerdict,
     judge,
-    judge_consumer,
 )
+from tests.truth.observed.judging_epochs import judge_epochs
 from tests.truth.observed.plays import (
     LAYERS,
     Outcome,
@@ -182,18 +182,51 @@ def test_sentences_that_are_false_are_wrong() -> None:
 # -- consumer groups -------------------------------------------------------------------------------
 
 
-def test_a_consumer_group_has_members_and_no_causes() -> None:
-    truth = GroupTruth(consumer=[Reason("joined", "a", LATER), Reason("fenced", "a", LATER)])
-    came = {"kind": "event", "type": "member_joined", "who": {"member": "a"}}
-    gone = {"kind": "event", "type": "member_removed", "who": {"member": "a"}}
-    gone["cause"] = {"code": "unknown"}
-    assert judge_consumer([came, gone], truth, BEGUN).verdict == RIGHT
-    assert judge_consumer([came], truth, BEGUN).verdict == UNKNOWN
-    claimed = gone | {"cause": {"code": "member_left"}}
-    assert judge_consumer([came, claimed], truth, BEGUN).verdict == WRONG
-    other = gone | {"who": {"member": "b"}}
-    assert judge_consumer([came, gone, other], truth, BEGUN).verdict == WRONG
-    assert judge_consumer([came, gone, told("member_left")], truth, BEGUN).verdict == WRONG
+OF_EPOCH = {"group_type": "consumer"}
+
+
+def test_an_epoch_of_a_consumer_group_is_judged_by_the_lines_before_it() -> None:
+    about = "[GroupId g] "
+    lines = [
+        f"1796032572079 {about}Member a joins the consumer group using the consumer protocol.",
+        f"1796032572080 {about}Bumped group epoch to 1 with metadata hash 5.",
+        f"1796032582080 {about}Member a fenced from the group because the member session expired.",
+        f"1796032582080 {about}Bumped group epoch to 2 with metadata hash 5.",
+    ]
+    truth = broker_log.read(lines)["g"]
+    about_a = {"who": {"member": "a"}}
+    first = told("member_joined") | {"generation": 1, **OF_EPOCH, "started_at_ms": 1796032572080}
+    first["cause"] |= about_a
+    row = told("session_expired", removed=[about_a | {"cause": {"code": "session_expired"}}])
+    second = row | {"generation": 2, **OF_EPOCH, "started_at_ms": 1796032582081}
+    assert judge_epochs([first, second], truth, (), BEGUN).verdict == RIGHT
+    assert judge_epochs([first], truth, (), BEGUN).verdict == UNKNOWN
+    unknown = second | {"cause": {"code": "unknown"}, "removed": []}
+    assert judge_epochs([first, unknown], truth, (), BEGUN).verdict == UNKNOWN
+    for harm in (
+        {"cause": {"code": "member_left"}},
+        {"cause": {"code": "session_expired", "who": {"member": "b"}}},
+        {"started_at_ms": 1796032572080},
+        {"removed": [{"who": {"member": "b"}}]},
+        {"removed": [about_a | {"cause": {"code": "member_left"}}]},
+        {"added": [about_a]},
+        {"generation": 3},
+    ):
+        assert judge_epochs([first, second | harm], truth, (), BEGUN).verdict == WRONG, harm
+    joined = {"kind": "event", "type": "member_joined", "who": {"member": "b"}}
+    assert judge_epochs([first, second, joined], truth, (), BEGUN).verdict == WRONG
+
+
+def test_what_the_log_of_a_consumer_group_does_not_say_is_known_from_what_was_done() -> None:
+    lines = [f"{LATER} [GroupId g] Bumped group epoch to 3 with metadata hash 5."]
+    lines = [line.replace(str(LATER), "1796032582080") for line in lines]
+    truth = broker_log.read(lines)["g"]
+    deed = Deed(SUBSCRIBED, "beta", 1796032582000)
+    row = told("subscription_changed") | {**OF_EPOCH, "started_at_ms": 1796032582080}
+    assert judge_epochs([row], truth, (deed,), BEGUN).verdict == RIGHT
+    other = row | {"cause": {"code": "topics_changed"}}
+    assert judge_epochs([other], truth, (deed,), BEGUN).verdict == WRONG
+    assert judge_epochs([other], truth, (), BEGUN).verdict == RIGHT
 
 
 def test_what_ended_after_the_log_was_read_is_not_judged() -> None:

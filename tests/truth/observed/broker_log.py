@@ -52,7 +52,9 @@ _UNKNOWN_ID: Final = (
     rf"Created a new member id {_ID} and added the member"
 )
 _UNSYNCED: Final = rf"Group {_GROUP} removed members who haven't sent their sync requests: "
-_OF_CONSUMER: Final = rf"\[GroupId {_GROUP}\] Member {_ID} "
+_OF_CONSUMER: Final = (
+    rf"\[GroupId {_GROUP}\] (?:Static m|M)ember {_ID} (?:with instance id (?P<instance>\S+) )?"
+)
 _LINES: Final = (
     ("preparing", _PREPARING),
     ("stable", rf"Stabilized group {_GROUP} generation (?P<generation>\d+) with"),
@@ -66,7 +68,9 @@ _LINES: Final = (
     (JOINED, _UNKNOWN_ID),
     (RETURNED, _BY_INSTANCE + rf"Replacing previously mapped member {_ID} with"),
     ("loaded", rf"Loaded classic group {_GROUP} with (?P<generation>\d+) members"),
+    ("consumer replaced", _OF_CONSUMER + "re-joins the consumer group using the"),
     ("consumer joined", _OF_CONSUMER + "joins the consumer group using the"),
+    ("consumer bumped", rf"\[GroupId {_GROUP}\] Bumped group epoch to (?P<generation>\d+) "),
     ("consumer left", _OF_CONSUMER + "left the consumer group"),
     ("consumer fenced", _OF_CONSUMER + r"fenced from the group because (?P<reason>.*)"),
 )
@@ -109,6 +113,14 @@ class Rebalance:
     """`stable`, `empty`, or nothing for one that made no assignment."""
 
 
+@dataclass(frozen=True, slots=True)
+class EpochTruth:
+    """An epoch of a consumer group: when it began, and who came and went since the one before."""
+
+    at_ms: int
+    reasons: tuple[Reason, ...] = ()
+
+
 @dataclass(slots=True)
 class GroupTruth:
     """The rebalances of a group, by the generation that they made."""
@@ -116,14 +128,22 @@ class GroupTruth:
     rebalances: dict[int, Rebalance] = field(default_factory=dict)
     consumer: list[Reason] = field(default_factory=list)
     """Of a consumer group: who came and went."""
+    epochs: dict[int, EpochTruth] = field(default_factory=dict)
+    """Of a consumer group: its epochs."""
     loads: int = 0
     _since: list[Reason] = field(default_factory=list)
     _under_way: Rebalance | None = None
 
     def take(self, kind: str, found: dict[str, str], at_ms: int) -> None:
         """Add a line."""
-        if kind.startswith("consumer "):
-            self.consumer.append(Reason(kind[9:], found["member"], at_ms, found.get("reason", "")))
+        if kind == "consumer bumped":
+            self.epochs[int(found["generation"])] = EpochTruth(at_ms, tuple(self._since))
+            self._since = []
+        elif kind.startswith("consumer "):
+            text, is_static = found.get("reason", ""), bool(found.get("instance"))
+            reason = Reason(kind[9:], found["member"], at_ms, text, is_static)
+            self.consumer.append(reason)
+            self._since.append(reason)
         elif kind == "loaded":
             self.loads += 1
         elif kind == "preparing":

@@ -1,6 +1,6 @@
 """All situations: importing their modules fills the table."""
 
-from tests.truth.observed import chances, comings, members, others, tuned
+from tests.truth.observed import chances, comings, epochs, members, others, tuned
 from tests.truth.observed.situations import SITUATIONS
 
-__all__ = ["SITUATIONS", "chances", "comings", "members", "others", "tuned"]
+__all__ = ["SITUATIONS", "chances", "comings", "epochs", "members", "others", "tuned"]

@@ -11,19 +11,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from groupkeeper.history.newer_departures import SessionLimit
 from groupkeeper.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tests.parity.brokers import ROOT, UnavailableError, class_path, dial_to, free_port
 from tests.parity.player import NotReadyError, call
 from tests.suites import maven, versions
 
 OFFSETS_PARTITIONS: Final = 5
+CONSUMER_SESSION: Final = SessionLimit(6_000, 1_000)
+"""Of consumer groups (KIP-848)."""
 SETTINGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "500",
-    "group.consumer.session.timeout.ms": "6000",
-    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.session.timeout.ms": str(CONSUMER_SESSION.timeout_ms),
+    "group.consumer.heartbeat.interval.ms": str(CONSUMER_SESSION.heartbeat_ms),
     "auto.create.topics.enable": "false",
     "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
     "offsets.topic.segment.bytes": str(100 << 20),

@@ -207,56 +207,6 @@ def codes_of(reason: Reason, deeds: Sequence[Deed]) -> tuple[str, ...]:
     return codes
 
 
-# -- consumer groups -------------------------------------------------------------------------------
-
-
-def judge_consumer(rows: Sequence[Row], truth: GroupTruth, begun_ms: int) -> PlayVerdict:
-    """Judge what is told of a consumer group: who came and who is gone, and no false cause. Records
-    show no cause, so a play is right if all who came and are gone are told.
-    """
-    verdicts = []
-    told = [row for row in rows if row.get("kind") == "event"]
-    came = [row for row in told if row["type"] == "member_joined"]
-    gone = [row for row in told if row["type"] == "member_removed"]
-    for kinds, found, word in (({"joined"}, came, "joined"), ({"left", "fenced"}, gone, "is gone")):
-        true = {each.member: each for each in truth.consumer if each.code in kinds}
-        heard = {(row.get("who") or {}).get("member"): row for row in found}
-        verdicts += [
-            _judge_consumer_member(member, true, heard, word, begun_ms)
-            for member in {*true, *heard}
-        ]
-    wrong_rounds = [row for row in rows if row.get("kind") == "round"]
-    verdicts += [
-        RoundVerdict(row["generation"], WRONG, "no rebalance of a classic group", told_text(row))
-        for row in wrong_rounds
-    ]
-    worst = [each.verdict for each in verdicts if each.counts or each.verdict == WRONG]
-    order = (RIGHT, UNKNOWN, WRONG)
-    return PlayVerdict(max(worst, key=order.index, default=RIGHT), verdicts)
-
-
-def _judge_consumer_member(
-    member: str | None,
-    true: Mapping[str, Reason],
-    heard: Mapping[str | None, Row],
-    word: str,
-    begun_ms: int,
-) -> RoundVerdict:
-    reason, row = true.get(member or ""), heard.get(member)
-    about = f"{member} {word}"
-    counts = reason is not None and reason.at_ms >= begun_ms
-    if row is None:
-        return RoundVerdict(0, UNKNOWN, about, "nothing", ["not told"], counts)
-    if reason is None:
-        return RoundVerdict(0, WRONG, "nothing", about, [f"told that {about}"])
-    code = (row.get("cause") or {}).get("code")
-    is_claim = code not in {None, UNKNOWN}
-    text = f"{about}: {code}" if is_claim else about
-    return RoundVerdict(
-        0, WRONG if is_claim else RIGHT, f"{about} ({reason.text})", text, [], counts
-    )
-
-
 # -- in short --------------------------------------------------------------------------------------
 
 

@@ -1,13 +1,10 @@
-"""Situations of the coordinator's broker, and of consumer groups (KIP-848)."""
+"""Situations of the coordinator's broker."""
 
 import time
 
-from tests.clients.libraries import CONFLUENT
-from tests.truth.foreign import JAVA
 from tests.truth.observed.situations import FOUR, situation
 from tests.truth.observed.stage import SESSION_MS, Stage
 
-_CONSUMER = {"group__protocol": "consumer"}
 _THREE = ("alpha", "beta", "gamma")
 
 
@@ -54,23 +51,3 @@ def _closed_away(stage: Stage) -> None:
     with stage.coordinator_away(5):
         beta.tell("close")
     time.sleep(SESSION_MS / 1000 + 10)
-
-
-@situation("consumer group: close", JAVA, CONFLUENT, needs="left:", is_consumer=True)
-def _consumer_closes(stage: Stage) -> None:
-    alpha, beta, gamma = stage.settled(*_THREE, **_CONSUMER)
-    beta.ask("close")
-    stage.settle(alpha, gamma)
-
-
-@situation("consumer group: kill -9", JAVA, CONFLUENT, needs="fenced:", is_consumer=True)
-def _consumer_killed(stage: Stage) -> None:
-    alpha, beta, gamma = stage.settled(*_THREE, **_CONSUMER)
-    stage.kill(beta)
-    stage.settle(alpha, gamma)
-
-
-@situation("consumer group: a member joins", JAVA, CONFLUENT, needs="joined:", is_consumer=True)
-def _consumer_joins(stage: Stage) -> None:
-    members = stage.settled("alpha", "beta", **_CONSUMER)
-    stage.settle(*members, stage.join("gamma", **_CONSUMER))

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from tests.truth.observed import broker_log, observers, records
 from tests.truth.observed.broker_log import GroupTruth, Reason
-from tests.truth.observed.judging import NOT_PLAYED, PlayVerdict, judge, judge_consumer
+from tests.truth.observed.judging import NOT_PLAYED, PlayVerdict, judge
+from tests.truth.observed.judging_epochs import judge_epochs
 from tests.truth.observed.observers import Row
 from tests.truth.observed.situations import Situation
 from tests.truth.observed.stage import Deed, Site, Stage, now_ms
@@ -36,7 +37,7 @@ _OBSERVED_S: Final = 15.0
 class Outcome:
     """What became of one play. `told`: the rows of each layer; without any the play itself failed,
     for which `error` says why. `lines`: what the coordinator logged of the group; `records`: its
-    records and commits in `__consumer_offsets`.
+    records and commits in `__consumer_offsets`; `names`: of a consumer group, its topics by id.
     """
 
     situation: str
@@ -49,6 +50,7 @@ class Outcome:
     deeds: list[dict[str, Any]] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     records: list[list[Any]] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
     error: str = ""
 
     @property
@@ -96,6 +98,9 @@ def _outcome(site: Site, stage: Stage, found: Callable[..., Outcome]) -> Callabl
 
     watched = observers.same_until(lambda: site.observer.why(group), is_enough, _OBSERVED_S)
     asked = observers.why(site.cluster.bootstrap, group)
+    log_dir = site.cluster.log_dir(group)
+    topic = stage.group.topic
+    names = {id_: name for id_, name in records.topics_in(log_dir).items() if topic in name}
     return partial(
         found,
         group=group,
@@ -103,7 +108,8 @@ def _outcome(site: Site, stage: Stage, found: Callable[..., Outcome]) -> Callabl
         told={OBSERVER: ended_by(watched, until_ms), WHY: ended_by(asked, until_ms)},
         deeds=[asdict(each) for each in stage.deeds],
         lines=lines,
-        records=records.recorded(site.cluster.log_dir(group), group, until_ms),
+        records=records.recorded(log_dir, group, until_ms),
+        names=names,
     )
 
 
@@ -113,14 +119,14 @@ def ended_by(rows: Sequence[Row], until_ms: int) -> list[Row]:
 
 
 def _written(truth: GroupTruth) -> set[int]:
-    return {each.generation for each in truth.rebalances.values() if each.ended}
+    return {each.generation for each in truth.rebalances.values() if each.ended} | {*truth.epochs}
 
 
 def inferred_again(outcome: Outcome) -> Outcome:
     """The outcome with what today's code infers from the records of then."""
     if not outcome.records:
         return outcome
-    rows = records.inferred(outcome.records, outcome.group)
+    rows = records.inferred(outcome.records, outcome.group, outcome.names)
     return replace(outcome, told=dict.fromkeys(LAYERS, rows))
 
 
@@ -134,7 +140,7 @@ def verdicts(outcome: Outcome, situation: Situation) -> dict[str, PlayVerdict]:
     for layer in LAYERS:
         rows = outcome.told[layer]
         found[layer] = (
-            judge_consumer(rows, truth, outcome.begun_ms)
+            judge_epochs(rows, truth, deeds, outcome.begun_ms)
             if situation.is_consumer
             else judge(rows, truth, deeds, outcome.begun_ms, situation.unknowable, situation.harm)
         )

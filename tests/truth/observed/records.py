@@ -3,10 +3,13 @@ be judged anew with today's code, and a record of each play is a test for whoeve
 """
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from groupkeeper.analytics.reading.groups import topic_names
+from groupkeeper.analytics.reading.plan import plan
+from groupkeeper.history.newer_topics import id_of, id_text
 from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.history.rounds import Folding
 from groupkeeper.history.rows import ALL
@@ -14,7 +17,7 @@ from groupkeeper.protocol.placement import partition_of
 from groupkeeper.watch.inferred import GroupEvents
 from groupkeeper.watch.records import LogReader
 from groupkeeper.why.entries import entry_json
-from tests.truth.observed.cluster import OFFSETS_PARTITIONS
+from tests.truth.observed.cluster import CONSUMER_SESSION, OFFSETS_PARTITIONS
 
 Item = GroupRecord | CommitRun
 Line = list[Any]
@@ -60,10 +63,20 @@ def _bytes(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
 
 
-def inferred(lines: Iterable[Line], group: str) -> list[dict[str, Any]]:
-    """What today's code infers from the records: entries as `groupkeeper why --json` has them."""
+def topics_in(log_dir: Path) -> dict[str, str]:
+    """Names of the topics in the log directory of a broker, by id."""
+    return {id_text(topic): name for topic, name in topic_names(plan([log_dir])).items()}
+
+
+def inferred(
+    lines: Iterable[Line], group: str, names: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """What today's code infers from the records: entries as `groupkeeper why --json` has them.
+    `names`: names of topics by id.
+    """
     items = [item_of(each) for each in lines]
-    events, folding = GroupEvents(group), Folding()
+    known = {id_of(topic): name for topic, name in (names or {}).items()}
+    events, folding = GroupEvents(group, known, {group: CONSUMER_SESSION}), Folding()
     told = events.take(items, ALL)
     entries = [entry for each in told for entry in folding.add(each.stored())]
     return [entry_json(each) for each in (*entries, *folding.rest())]
