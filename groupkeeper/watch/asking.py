@@ -10,7 +10,7 @@ The coordinator of a group is the leader of its partition of `__consumer_offsets
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,8 +49,13 @@ GROUPS_IN_A_SLICE: Final = 100
 """Groups of a listing that are looked at in one iteration of the event loop."""
 DENIED_MS: Final = 600_000
 """Time for which a group is not asked about again after its description was denied."""
-DENIED_MOST: Final = 10_000
+OMITTED_MOST: Final = 10_000
 """Maximum number of such groups to remember; beyond, all are forgotten."""
+UNKNOWN_MS: Final = 60_000
+"""The same time for a group that its coordinator cannot describe: it was deleted, or is a consumer,
+share or streams group, which DescribeGroups does not know."""
+DEAD: Final = "Dead"
+"""State of such a group up to version 5."""
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.5, 30.0
 """First and longest pause after a failed request to a node."""
 
@@ -89,7 +94,7 @@ class Asker:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._queues: dict[int, dict[str, None]] = {}
         """Groups to describe by node, the one that changed last at the end."""
-        self._denied: dict[str, int] = {}
+        self._omitted: dict[str, int] = {}
         """Group -> time until which it is not asked about."""
         self._cannot_list: set[int] = set()
         """Nodes whose ListGroups has no filter."""
@@ -129,7 +134,7 @@ class Asker:
     def changed(self, group_id: str) -> None:
         """Note that a group has a new record, or is in a rebalance: it is described soon."""
         node = self._node_of(group_id)
-        until_ms = self._denied.get(group_id)
+        until_ms = self._omitted.get(group_id)
         if node is None or (until_ms is not None and self._clock.now() < until_ms):
             return
         if self._size_of(group_id) > MEMBERS_AT_ONCE:
@@ -243,30 +248,34 @@ class Asker:
         sent_ms = self._clock.wall()
         answer = await self._client.call(DescribeGroupsRequest(groups=group_ids), node=node)
         at_ms = self._clock.wall()
-        denied = list[str]()
+        denied, unknown = list[str](), list[str]()
         for row in answer.groups:
             if row.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
                 denied.append(row.group_id)
-            elif row.error_code:
-                # It has moved, is loading, or does not exist (any more).
-                self.stats.failures += row.error_code != ErrorCode.GROUP_ID_NOT_FOUND
+            elif row.error_code == ErrorCode.GROUP_ID_NOT_FOUND or row.group_state == DEAD:
+                unknown.append(row.group_id)
+            elif row.error_code:  # it has moved, or is loading
+                self.stats.failures += 1
             else:
                 members = frozenset(each.member_id for each in row.members)
                 found = Description(sent_ms, at_ms, row.group_state, members)
                 self.sightings.described(row.group_id, found)
                 self._groups.of(row.group_id).phases.describe(row.group_id, members)
+        self._omit(unknown, UNKNOWN_MS)
         if denied:
+            self._omit(denied, DENIED_MS)
             self._deny(denied)
 
-    def _deny(self, group_ids: Iterable[str]) -> None:
-        some = [*group_ids]
-        self.stats.failures += len(some)
-        if len(self._denied) + len(some) > DENIED_MOST:
-            self._denied.clear()
-        until_ms = self._clock.now() + DENIED_MS
-        for group_id in some:
-            self._denied[group_id] = until_ms
+    def _omit(self, group_ids: Sequence[str], for_ms: int) -> None:
+        """Ask nothing about some groups for a while."""
+        if len(self._omitted) + len(group_ids) > OMITTED_MOST:
+            self._omitted.clear()
+        for group_id in group_ids:
+            self._omitted[group_id] = self._clock.now() + for_ms
             self.sightings.hidden(group_id)
+
+    def _deny(self, some: Sequence[str]) -> None:
+        self.stats.failures += len(some)
         if times := self._seldom.due("denied"):
             _log.warning(
                 "groups may not be asked about",

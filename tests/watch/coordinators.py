@@ -41,6 +41,8 @@ class Coordinators:
         self.silent: set[int] = set()
         """Nodes that answer nothing until the timeout."""
         self.denied: set[str] = set()
+        self.newer: set[str] = set()
+        """Groups of another protocol."""
         self.is_old = False
         """Whether ListGroups has no filter."""
         self.listed_by: int | None = None
@@ -95,6 +97,8 @@ class Coordinators:
         if name in self.denied:
             error = ErrorCode.GROUP_AUTHORIZATION_FAILED
             return DescribedGroup(group_id=name, error_code=error)
+        if name in self.newer:
+            return DescribedGroup(group_id=name, error_code=ErrorCode.GROUP_ID_NOT_FOUND)
         if name not in self.of_node(node):
             return DescribedGroup(group_id=name, error_code=ErrorCode.NOT_COORDINATOR)
         state, members = self.groups[name]

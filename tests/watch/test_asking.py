@@ -17,6 +17,7 @@ from groupkeeper.watch.asking import (
     GROUPS_AT_ONCE,
     LIST_S,
     MEMBERS_AT_ONCE,
+    UNKNOWN_MS,
     Asker,
 )
 from tests.conftest import Lines
@@ -263,6 +264,24 @@ def test_a_group_that_may_not_be_described_is_told_and_left_alone(lines: Lines) 
     told = [each for each in lines() if each["event"] == "groups may not be asked about"]
     assert "grant DESCRIBE on groups" in told[0]["why"]
     assert told[0]["groups"] == "g"
+
+
+def test_a_group_of_another_protocol_is_not_asked_about_with_each_record() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.put("g", "ann")
+        cluster.newer.add("g")
+        for _ in range(5):
+            asker.changed("g")
+            await virtual(2)
+        assert len(described(cluster)) == 1
+        assert asker.stats.failures == 0
+        cluster.newer.clear()
+        await virtual(UNKNOWN_MS / 1000)
+        asker.changed("g")
+        await virtual(2)
+        assert len(described(cluster)) == 2
+
+    played(play)
 
 
 def test_a_node_without_a_filter_is_told_once_and_not_asked_again(lines: Lines) -> None:
