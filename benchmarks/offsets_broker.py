@@ -25,7 +25,9 @@ from groupkeeper.protocol.compiler import encoder
 from groupkeeper.protocol.embedded import Subscription, assignment_of
 from groupkeeper.protocol.framing import read_request_header
 from groupkeeper.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from groupkeeper.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsResponse
 from groupkeeper.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from groupkeeper.protocol.messages.list_groups import ListGroupsResponse
 from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -54,6 +56,13 @@ TICK_S: Final = 0.01
 APART: Final = 7919
 """How far apart groups are that are rebalanced one after the other."""
 LATEST: Final = -1
+TOPIC: Final = "orders"
+TOPIC_END: Final = 1 << 40
+"""The topic that all groups read, and the end of its partitions."""
+SERVED: Final = (
+    *("ApiVersions", "Metadata", "ListOffsets", "Fetch"),
+    *("ListGroups", "DescribeGroups"),  # no group is in a rebalance for long
+)
 SESSION_MS, REBALANCE_MS = 45_000, 300_000
 
 
@@ -100,13 +109,14 @@ class Load:
     def __init__(self, options: argparse.Namespace) -> None:
         self.groups = [f"billing-{number}" for number in range(options.groups)]
         self._members, self._in_batch = options.members, options.in_batch
+        self.partitions = options.members * options.in_batch
         self._places = [partition_of(name, options.partitions) for name in self.groups]
         self._generations = [0] * len(self.groups)
         self._next = count()
         self._subscription = encoder(Subscription, 1, Framing.BARE)(
-            Subscription(version=1, topics=["orders"])
+            Subscription(version=1, topics=[TOPIC])
         )
-        heads = [offset_key_head(name, "orders") for name in self.groups]
+        heads = [offset_key_head(name, TOPIC) for name in self.groups]
         each = options.in_batch
         self._keys = cycle(
             (number, [offset_key(head, member * each + n) for n in range(each)])
@@ -139,7 +149,7 @@ class Load:
 
     def _member(self, number: int, start: int, group: str) -> MemberMetadata:
         first = number * self._in_batch
-        places = [("orders", first + n) for n in range(self._in_batch)]
+        places = [(TOPIC, first + n) for n in range(self._in_batch)]
         return MemberMetadata(
             member_id=f"{group}-{number}-{start:08}-6b0c-4f52-9a5f-d2c3f8a6b1aa",
             client_id=f"{group}-{number}",
@@ -238,34 +248,59 @@ class Broker:
             writer.close()
 
     async def _api_versions(self, _: Any) -> ApiVersionsResponse:
-        served = ("ApiVersions", "Metadata", "ListOffsets", "Fetch")
         rows = [
             ApiVersion(api_key=key, min_version=api.served[0], max_version=api.served[1])
             for key, api in APIS.items()
-            if api.name in served
+            if api.name in SERVED
         ]
         return ApiVersionsResponse(api_keys=rows)
 
-    async def _metadata(self, _: Any) -> MetadataResponse:
+    async def _metadata(self, request: Any) -> MetadataResponse:
         node = MetadataResponseBroker(node_id=0, host="127.0.0.1", port=self.port)
-        rows = [
-            MetadataResponsePartition(partition_index=number, leader_id=0)
-            for number in range(len(self._logs))
+        counts = {GROUP_TOPIC: len(self._logs), TOPIC: self._load.partitions}
+        topics = [
+            MetadataResponseTopic(
+                name=each.name,
+                topic_id=bytes(15) + b"\1",
+                partitions=[
+                    MetadataResponsePartition(partition_index=number, leader_id=0)
+                    for number in range(counts[each.name])
+                ],
+            )
+            for each in request.topics or ()
         ]
-        topic = MetadataResponseTopic(name=GROUP_TOPIC, topic_id=bytes(15) + b"\1", partitions=rows)
-        return MetadataResponse(brokers=[node], topics=[topic], cluster_id="in-memory")
+        return MetadataResponse(brokers=[node], topics=topics, cluster_id="in-memory")
 
     async def _list_offsets(self, request: Any) -> ListOffsetsResponse:
-        rows = [
-            ListOffsetsPartitionResponse(
-                partition_index=each.partition_index,
-                offset=self._logs[each.partition_index].end if each.timestamp == LATEST else 0,
+        topics = [
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(
+                        partition_index=each.partition_index,
+                        offset=self._offset(topic.name, each.partition_index, each.timestamp),
+                    )
+                    for each in topic.partitions
+                ],
             )
-            for each in request.topics[0].partitions
+            for topic in request.topics
         ]
-        return ListOffsetsResponse(
-            topics=[ListOffsetsTopicResponse(name=GROUP_TOPIC, partitions=rows)]
-        )
+        return ListOffsetsResponse(topics=topics)
+
+    def _offset(self, topic: str, partition: int, timestamp: int) -> int:
+        if timestamp != LATEST:
+            return 0
+        return TOPIC_END if topic == TOPIC else self._logs[partition].end
+
+    async def _list_groups(self, _: Any) -> ListGroupsResponse:
+        return ListGroupsResponse()
+
+    async def _describe_groups(self, request: Any) -> DescribeGroupsResponse:
+        rows = [
+            DescribedGroup(group_id=name, group_state="Stable", protocol_type="consumer")
+            for name in request.groups
+        ]
+        return DescribeGroupsResponse(groups=rows)
 
     async def _fetch(self, request: Any) -> FetchResponse:
         asked = request.topics[0].partitions

@@ -84,6 +84,9 @@ def main(arguments: list[str]) -> int:
         "--observer", action="store_true", help="kill `groupkeeper observe` instead of a server"
     )
     parser.add_argument(
+        "--ask", action="store_true", help="of --observer: let observers ask coordinators, too"
+    )
+    parser.add_argument(
         "--brokers",
         type=int,
         default=0,
@@ -160,7 +163,7 @@ def _changes(options: argparse.Namespace, console: Console) -> int:
 
 
 def _observer(options: argparse.Namespace, console: Console) -> int:
-    plan = observers.Plan(options.kills, options.seed, options.brokers)
+    plan = observers.Plan(options.kills, options.seed, options.brokers, asks=options.ask)
     with tempfile.TemporaryDirectory(prefix="groupkeeper-kills-") as folder:
         place = options.keep or Path(folder)
         place.mkdir(parents=True, exist_ok=True)

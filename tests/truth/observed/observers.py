@@ -24,10 +24,11 @@ Row = dict[str, Any]
 class Observer:
     """`groupkeeper observe` as a process."""
 
-    def __init__(self, bootstrap: str, folder: Path) -> None:
+    def __init__(self, bootstrap: str, folder: Path, *options: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.log, self.data = folder / "observer.log", folder / "observer"
         self.bootstrap, self.http = bootstrap, ""
+        self._options = options
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -47,7 +48,7 @@ class Observer:
         words = ["--bootstrap-server", self.bootstrap, "--http", "127.0.0.1:0"]
         with self.log.open("ab") as stderr:
             self.process = subprocess.Popen(
-                [*PROGRAM, "observe", *words, "--data", str(self.data)],
+                [*PROGRAM, "observe", *words, "--data", str(self.data), *self._options],
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 text=True,
