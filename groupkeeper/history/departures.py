@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from groupkeeper.history.causes import EXPIRED, LEFT, MAX_POLL, REMOVED, UNKNOWN
-from groupkeeper.history.evidence import HEARTBEAT_MS, SLACK_MS, CauseEvidence
+from groupkeeper.history.evidence import HEARTBEAT_MS, SLACK_MS, WAITED_MS, CauseEvidence
 from groupkeeper.history.records import Generation, RecordedMember
 from groupkeeper.history.rows import keeps_partitions
 
@@ -53,14 +53,16 @@ def start_of(
     stayed, it is at its end, unless rounds without assignments were before it: who is gone may have
     gone in one of these.
     """
+    # A phase that waited for one that is gone had begun before that went.
+    end_ms = setting.end_ms - (WAITED_MS + 1 if setting.waited else 0)
     if not stayed:
-        return TimeRange(setting.began_ms if setting.aborted else setting.end_ms, setting.end_ms)
+        return TimeRange(setting.began_ms if setting.aborted else end_ms, end_ms)
     seen = [(each, *setting.of(each)) for each in stayed if each.member in setting.evidence]
     quiet = [(at or 0) + longest_ms for _, at, longest_ms in seen if longest_ms is not None]
-    latest_ms = setting.end_ms
+    latest_ms = end_ms
     # One that shows nothing may have gone on, unless the phase is known to have lasted.
     if quiet and (len(quiet) == len(seen) or setting.waited):
-        latest_ms = min(max(quiet) + SLACK_MS, setting.end_ms)
+        latest_ms = min(max(quiet) + SLACK_MS, end_ms)
     learned = [at - _heartbeat_ms(each) for each, at, _ in seen if at is not None]
     if not learned:
         return TimeRange(0, latest_ms)

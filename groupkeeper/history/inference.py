@@ -27,7 +27,7 @@ from groupkeeper.history.departures import (
     start_of,
     start_of_others,
 )
-from groupkeeper.history.evidence import WAITED_MS, CauseEvidence
+from groupkeeper.history.evidence import CauseEvidence
 from groupkeeper.history.records import Generation, RecordedMember
 from groupkeeper.history.rows import keeps_partitions
 
@@ -95,8 +95,10 @@ def explain(
     `joined`.
     """
     members = {} if before is None else before.members
-    setting = _with_end(members, changes, setting)
-    start = TimeRange(*setting.seen.narrowed(*_start(members, now, changes, setting)))
+    gone = {each.member for each in changes.gone}
+    stayed = [each for key, each in members.items() if key not in gone]
+    setting = _with_end(stayed, changes, setting)
+    start = TimeRange(*setting.seen.narrowed(*start_of(stayed, now, setting)))
     found = InferredCause(UNKNOWN)
     if before is not None:
         found.departures = _departures(before, changes, setting, start)
@@ -131,32 +133,17 @@ def _only(some: Sequence[RecordedMember], setting: CauseEvidence) -> RecordedMem
 
 
 def _with_end(
-    members: Mapping[str, RecordedMember], changes: Changes, setting: CauseEvidence
+    stayed: Sequence[RecordedMember], changes: Changes, setting: CauseEvidence
 ) -> CauseEvidence:
     """Return the evidence with the members that may have ended the join phase by going. None if a
     member that stayed committed just before: it may have been the last to rejoin.
     """
-    gone = {each.member for each in changes.gone}
-    stayed = [each for key, each in members.items() if key not in gone]
     if any(map(setting.ends_by_commit, stayed)):
         return setting
-    some = [*changes.gone]
-    found = [each for each in some if setting.ends_with(each) or setting.ends_by_commit(each)]
-    waited = bool(found) and len(members) + len(changes.joined) > len(found)
+    gone = changes.gone
+    found = [each for each in gone if setting.ends_with(each) or setting.ends_by_commit(each)]
+    waited = bool(found) and len(stayed) + len(gone) + len(changes.joined) > len(found)
     return setting._replace(ended_by=[each.member for each in found], waited=waited)
-
-
-def _start(
-    members: Mapping[str, RecordedMember], now: Generation, changes: Changes, setting: CauseEvidence
-) -> TimeRange:
-    """Return when the join phase can have begun."""
-    gone = {each.member for each in changes.gone}
-    stayed = [each for key, each in members.items() if key not in gone]
-    start = start_of(stayed, now, setting)
-    if not setting.waited:
-        return start
-    latest_ms = min(start.latest_ms, setting.end_ms - WAITED_MS - 1)
-    return TimeRange(min(start.earliest_ms, latest_ms), latest_ms)
 
 
 def _departures(
