@@ -134,12 +134,16 @@ class CauseEvidence(NamedTuple):
 
     def ends_with(self, member: RecordedMember) -> bool:
         """Whether the join phase ended when the session of this member, which is gone, ended: just
-        its timeout after it was last seen, as a coordinator counts from commits, too.
+        its timeout after its last commit, from which a coordinator counts, too. The age of a
+        generation may be the same by chance.
         """
-        after_ms = self.end_ms - self.seen_ms(member) - member.session_ms
+        last_ms = self.of(member).last_ms
+        if last_ms is None or last_ms < self.seen_ms(member) or self.reloaded:
+            return False
+        after_ms = self.end_ms - last_ms - member.session_ms
         can_be_late = member.rebalance_ms <= member.session_ms + SLACK_MS  # it called poll too late
         is_just_then = -ROUNDED_MS <= after_ms <= WAITED_MS
-        return is_just_then and self.commits_count and not can_be_late and not self.reloaded
+        return is_just_then and self.commits_count and not can_be_late
 
     def ends_by_commit(self, member: RecordedMember) -> bool:
         """Whether the member committed just before the join phase ended, as one does that leaves or

@@ -199,12 +199,22 @@ def test_after_a_load_sessions_end_later() -> None:
 
 
 def test_of_two_that_were_silent_as_long_one_at_least_expired() -> None:
-    """gamma may have left at any time: neither ever committed, and both joined at 0."""
-    made = waited(
-        member("delta", 1), gamma=(member("gamma", 2),), beta_until=0, ended=10.002, alpha_until=10
-    )
+    """beta and gamma last committed at 20: one of them may have left then."""
+    made = WrittenLog()
+    made.group(0, 1, member("alpha", 0), member("beta", 1), member("gamma", 2))
+    for at in range(2, 23, 2):
+        for partition in range(3 if at <= 20 else 1):
+            made.commits(partition, at, at)
+    made.group(30.002, 2, member("alpha", 0), member("delta", 1))
     assert code_of(made) == "unknown"
-    assert gone_of(made) == {"b": "unknown", "gamma": "unknown"}
+    assert gone_of(made) == {"beta": "unknown", "gamma": "unknown"}
+
+
+def test_a_generation_as_old_as_a_session_shows_no_end_of_it() -> None:
+    """beta never committed: it may have been closed."""
+    made = waited(member("delta", 1), beta_until=0, ended=10.002)
+    assert code_of(made) == "unknown"
+    assert gone_of(made) == {"b": "unknown"}
 
 
 def test_who_left_a_group_whose_last_member_expired_is_not_taken_for_another_expired_one() -> None:
