@@ -38,6 +38,8 @@ class Changes:
 
     joined: list[RecordedMember] = field(default_factory=list)
     gone: list[RecordedMember] = field(default_factory=list)
+    stayed: list[RecordedMember] = field(default_factory=list)
+    """As they were before; those whose instance id has another member id now, too."""
     replaced: list[tuple[RecordedMember, RecordedMember]] = field(default_factory=list)
     """Old and new member with the same instance id."""
     resubscribed: list[RecordedMember] = field(default_factory=list)
@@ -83,7 +85,8 @@ def compare(before: Mapping[str, RecordedMember], now: Mapping[str, RecordedMemb
             found.resubscribed.append(each)
         elif old.digest != each.digest:
             found.rejoined.append(each)
-    found.gone = [each for key, each in before.items() if key not in now and key not in taken]
+    for key, each in before.items():
+        (found.stayed if key in now or key in taken else found.gone).append(each)
     return found
 
 
@@ -95,10 +98,8 @@ def explain(
     `joined`.
     """
     members = {} if before is None else before.members
-    gone = {each.member for each in changes.gone}
-    stayed = [each for key, each in members.items() if key not in gone]
-    setting = _with_end(stayed, changes, setting)
-    start = TimeRange(*setting.seen.narrowed(*start_of(stayed, now, setting)))
+    setting = _with_end(changes, setting)
+    start = TimeRange(*setting.seen.narrowed(*start_of(changes.stayed, now, setting)))
     found = InferredCause(UNKNOWN)
     if before is not None:
         found.departures = _departures(before, changes, setting, start)
@@ -132,15 +133,13 @@ def _only(some: Sequence[RecordedMember], setting: CauseEvidence) -> RecordedMem
     return found[0] if len(found) == 1 else None
 
 
-def _with_end(
-    stayed: Sequence[RecordedMember], changes: Changes, setting: CauseEvidence
-) -> CauseEvidence:
+def _with_end(changes: Changes, setting: CauseEvidence) -> CauseEvidence:
     """Return the evidence with the members that may have ended the join phase by going. None if a
     member that stayed committed just before: it may have been the last to rejoin.
     """
+    gone, stayed = changes.gone, changes.stayed
     if any(map(setting.ends_by_commit, stayed)):
         return setting
-    gone = changes.gone
     found = [each for each in gone if setting.ends_with(each) or setting.ends_by_commit(each)]
     waited = bool(found) and len(stayed) + len(gone) + len(changes.joined) > len(found)
     return setting._replace(ended_by=[each.member for each in found], waited=waited)
@@ -263,7 +262,7 @@ def _first(
     if firsts == {EXPIRED, STATIC_JOINED} and changes.replaced:
         return EXPIRED
     if firsts == {EXPIRED, JOINED} and setting.reloaded and _are_same_clients(changes):
-        return JOINED  # a load gave old members a whole session, before whose end they joined anew
+        return JOINED
     firsts = _possible(firsts, setting, start, departures)
     if firsts == {LEFT, JOINED} and _restarts(changes, departures):
         return LEFT
@@ -295,6 +294,9 @@ def _restarts(changes: Changes, departures: Mapping[str, Departure]) -> bool:
 
 
 def _are_same_clients(changes: Changes) -> bool:
-    """Return whether the clients of all gone members, and no others, joined."""
+    """Return whether only clients of gone members joined, or of all of these. A load gives members
+    a whole session, before whose end their clients join anew; after it, if no other member is
+    left, the group would be empty first.
+    """
     came, gone = ({each.identity for each in some} for some in (changes.joined, changes.gone))
-    return came == gone
+    return came == gone or (came < gone and not changes.stayed)

@@ -88,6 +88,38 @@ def test_the_first_record_that_is_read_shows_no_change_of_the_coordinator() -> N
     assert LOADED not in text_of(last_of(made))
 
 
+def loaded(*now: MemberMetadata) -> WrittenLog:
+    """A coordinator was loaded after three members had committed until 20; the next round is at
+    50, when old members have expired.
+    """
+    made = WrittenLog()
+    made.group(0, 1, member("alpha", 0), member("beta", 1), member("gamma", 2))
+    for at in range(2, 21, 2):
+        for partition in range(3):
+            made.commits(partition, at, at)
+    made.leader_epoch += 1
+    made.group(50, 2, *now)
+    return made
+
+
+def test_clients_that_join_anew_after_a_load_begin_the_round_before_old_members_expire() -> None:
+    """beta was closed meanwhile, and is not back."""
+    assert code_of(loaded(member("alpha2", 0), member("gamma2", 1))) == "member_joined"
+
+
+@pytest.mark.parametrize(
+    ("about", "now"),
+    [
+        ("one stayed", (member("alpha", 0), member("gamma2", 1))),
+        ("another joined", (member("alpha2", 0), member("delta", 1))),
+    ],
+)
+def test_who_joins_after_a_load_may_do_so_after_old_members_expired(
+    about: str, now: tuple[MemberMetadata, ...]
+) -> None:
+    assert code_of(loaded(*now)) == "unknown", about
+
+
 # -- a join phase that waited for a member ---------------------------------------------------------
 
 
