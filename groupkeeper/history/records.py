@@ -121,6 +121,10 @@ class RecordedMember:
         """Values that may change without a new member id."""
         return self.client_id, self.host, self.session_ms, self.rebalance_ms
 
+    def returns(self, old: "RecordedMember") -> bool:
+        """Whether this is the static member that had another id before."""
+        return self.instance is not None and self.instance == old.instance
+
     @property
     def identity(self) -> str:
         """Name of a client that survives restarts, provided no other client has the same."""

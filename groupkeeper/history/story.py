@@ -168,7 +168,7 @@ class Story:
             converted=self.since == CONVERTED,
             began_ms=self.time_ms,
             aborted=aborted,
-            grown=not self.is_withheld and self._has_grown(now),
+            grown=not self.is_withheld and self._may_keep_leader(now) and self._has_grown(now),
         )
         if not setting.reloaded:
             since_ms, members = self.time_ms, self._members
@@ -213,6 +213,15 @@ class Story:
                     self.held[place] = old or Commits(member)
         self.is_withheld = bool(held)
         return moved
+
+    def _may_keep_leader(self, now: Generation) -> bool:
+        """Return whether the leader, which rejoins for new partitions, can have done so. If it is
+        gone, it may have rejoined in a round without assignments.
+        """
+        old = self._members.get((self.before and self.before.leader) or "")
+        if old is None or unwritten(self.before, now):
+            return True
+        return any(key == old.member or each.returns(old) for key, each in now.members.items())
 
     def _has_grown(self, now: Generation) -> bool:
         """Return whether a topic has partitions beyond those that were assigned before."""

@@ -309,14 +309,19 @@ def test_a_crash_and_a_leave_in_one_round_are_not_taken_for_two_restarts() -> No
 # -- new partitions --------------------------------------------------------------------------------
 
 
-def test_a_static_member_that_is_back_in_a_round_for_new_partitions_did_not_begin_it() -> None:
+@pytest.mark.parametrize("back", ["alpha", "beta"])
+def test_a_static_member_that_is_back_in_a_round_for_new_partitions_did_not_begin_it(
+    back: str,
+) -> None:
+    """The leader may have rejoined before it was restarted itself."""
     made = WrittenLog()
     made.group(0, 1, member("alpha", 0, instance="alpha"), member("beta", 1, instance="beta"))
     for at in range(2, 11, 2):
         made.commits(0, at, at)
         made.commits(1, at, at)
-    again = member("beta2", 1, 2, instance="beta")
-    made.group(12, 2, member("alpha", 0, instance="alpha"), again)
+    names = (f"{name}2" if name == back else name for name in ("alpha", "beta"))
+    alpha, beta = names
+    made.group(12, 2, member(alpha, 0, instance="alpha"), member(beta, 1, 2, instance="beta"))
     assert code_of(made) == "leader_rejoined"
 
 
@@ -331,6 +336,28 @@ def test_the_leader_began_the_round_for_new_partitions_that_waited_for_a_dead_me
     assert code_of(made) == "leader_rejoined"
     assert last.cause is not None and last.cause["who"]["client_id"] == "alpha"
     assert gone_of(made) == {"beta": "session_expired"}
+
+
+def test_a_leader_that_is_gone_did_not_rejoin_for_new_partitions() -> None:
+    """A leader stays one as long as it is a member."""
+    made = WrittenLog()
+    made.group(0, 1, member("beta", 1), member("alpha", 0))
+    for at in range(2, 21, 2):
+        made.commits(0, at, at)
+        made.commits(1, at, at)
+    made.group(30.002, 2, member("alpha", 0, 2), member("delta", 1))
+    assert code_of(made) == "member_joined"
+
+
+def test_a_leader_that_is_gone_may_have_rejoined_in_a_round_without_assignments() -> None:
+    made = WrittenLog()
+    made.group(0, 1, *(member(name, n) for n, name in enumerate(("alpha", "beta", "gamma"))))
+    for at in range(2, 31, 2):
+        for partition in range(3 if at <= 18 else 1):
+            made.commits(2 - partition, at, at)
+    made.group(31, 3, member("gamma", 0, 1, 2, 3))
+    assert gone_of(made) == {"alpha": "session_expired", "beta": "session_expired"}
+    assert code_of(made) == "unknown"
 
 
 # -- rounds of the same members --------------------------------------------------------------------
