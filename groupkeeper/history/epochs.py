@@ -61,9 +61,14 @@ class EpochChanges:
     """Members whose pattern was resolved for the first time."""
 
     def causes(self) -> list[tuple[str, NewerMember | None]]:
-        """Return the code of each change that raises the epoch, and its member."""
+        """Return the code of each change that raises the epoch, and its member. How many codes
+        there are does not depend on why members are gone, which an answer of the cluster may say.
+        """
         found: list[tuple[str, NewerMember | None]] = []
-        found += [(each.why.code, each.member) for each in self.gone]
+        if self.gone:
+            codes = {each.why.code for each in self.gone}
+            member = self.gone[0].member if len(self.gone) == 1 else None
+            found.append((codes.pop() if len(codes) == 1 else UNKNOWN, member))
         found += [(RETURNED_CHANGED, new) for _, new in self.replaced]
         found += [(join_code(each), each) for each in self.joined]
         found += [(SUBSCRIPTION, each) for each in self.resubscribed]

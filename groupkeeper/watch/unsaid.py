@@ -124,8 +124,19 @@ class ClusterAsker:
             _add(self._answers.sessions, found, SESSIONS_MOST)
             for each in groups:
                 del self._groups[each]
-                if each not in found and len(self._asked) < SESSIONS_MOST:
-                    self._asked[each] = None
+                if each not in found:
+                    self._unanswered(each)
+
+    def _unanswered(self, group: str) -> None:
+        """Note a group that may not be described, or whose brokers do not know such configs."""
+        if not self._asked:
+            _log.warning(
+                "session timeouts of consumer groups are not known, so fewer ends are told",
+                group=group,
+                needed="DESCRIBE_CONFIGS on groups, and brokers of Kafka 4.0 or later",
+            )
+        if len(self._asked) < SESSIONS_MOST:
+            self._asked[group] = None
 
 
 def _add(known: dict[_Key, _Value], more: dict[_Key, _Value], most: int) -> None:

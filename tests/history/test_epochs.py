@@ -174,6 +174,21 @@ def test_a_shorter_session_is_not_guessed(limit: SessionLimit | None, expected: 
     assert code(rounds(made, sessions=sessions)[-1]) == expected
 
 
+def test_an_answer_of_the_cluster_changes_no_number_of_events() -> None:
+    """A restarted observer counts the events of a record, before the cluster answers again."""
+    made = two()
+    made.joins(3, "gamma", 3, {"gamma": [3]}, state=UNRELEASED)
+    commits(made, 4, 60, 0, 1)
+    commits(made, 61, 65, 0)
+    gone = [*tombstones("beta"), *tombstones("alpha")]
+    made.write(65.5, *gone, member("delta"), epoch(4))
+    counts = [
+        [(each.offset, each.event.type) for each in told(made, sessions=sessions)]
+        for sessions in ({}, {"g": LIMIT}, {"g": SessionLimit(6_000, 1_000)})
+    ]
+    assert counts[0] == counts[1] == counts[2]
+
+
 def test_without_commits_and_a_session_timeout_nothing_is_claimed_of_a_departure() -> None:
     made = two()
     made.leaves(20, 3, "beta")

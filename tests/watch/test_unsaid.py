@@ -124,7 +124,7 @@ def test_a_topic_that_is_gone_is_not_asked_for_again_and_again() -> None:
     play(playing)
 
 
-def test_settings_of_sessions_are_asked_for_by_group() -> None:
+def test_settings_of_sessions_are_asked_for_by_group(lines: Lines) -> None:
     async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
         asker.want([], ["g", "no"])
         await virtual(ASK_S)
@@ -132,6 +132,8 @@ def test_settings_of_sessions_are_asked_for_by_group() -> None:
         asker.want([], ["no"])  # its next record
         await virtual(60)
         assert len(cluster.asked) == 1
+        [told] = [each for each in lines() if "are not known" in each["event"]]
+        assert (told["group"], told["level"]) == ("no", "warning")
 
     play(playing)
 
