@@ -96,7 +96,6 @@ class CauseEvidence(NamedTuple):
     the earlier record, of `began_ms`, revoked partitions and assigned them to none; `converted`: it
     converted the group, after which Kafka triggers a rebalance; `aborted`: number of rounds without
     assignments between the records; `grown`: a topic has new partitions, for which leaders rejoin;
-    `commits_count`: a commit extends the session, as in a classic group;
     `ended_by`: members with whose departure the join phase can have ended; `waited`: it had begun
     before that, as others had to learn of it; `seen`: what the coordinator was asked meanwhile.
     """
@@ -109,7 +108,6 @@ class CauseEvidence(NamedTuple):
     began_ms: int
     aborted: int
     grown: bool = False
-    commits_count: bool = True
     ended_by: Sequence[str] = ()
     waited: bool = False
     seen: SeenStart = UNSEEN
@@ -143,7 +141,7 @@ class CauseEvidence(NamedTuple):
         after_ms = self.end_ms - last_ms - member.session_ms
         can_be_late = member.rebalance_ms <= member.session_ms + SLACK_MS  # it called poll too late
         is_just_then = -ROUNDED_MS <= after_ms <= WAITED_MS
-        return is_just_then and self.commits_count and not can_be_late
+        return is_just_then and not can_be_late
 
     def ends_by_commit(self, member: RecordedMember) -> bool:
         """Whether the member committed just before the join phase ended, as one does that leaves or

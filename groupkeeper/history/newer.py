@@ -14,8 +14,7 @@ by name if `names` has their id, and by id otherwise.
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
-from groupkeeper.history.causes import SUBSCRIPTION, UNKNOWN
-from groupkeeper.history.departures import Departure, TimeRange
+from groupkeeper.history.causes import SUBSCRIPTION
 from groupkeeper.history.epochs import (
     CONSUMER,
     EpochChanges,
@@ -320,15 +319,14 @@ class NewerStory:
         if kind in MEMBER_TYPES:
             member = self.members.pop(member_id, None)
             self.behind.pop(member_id, None)
-            at_ms = instant(record.time_ms) or 0
-            why, evidence = Departure(UNKNOWN, at_ms, TimeRange(0, at_ms)), NO_EVIDENCE
-            is_inferred = self.kind == CONSUMER and self._sessions is not None
-            if member is not None and is_inferred and instant(record.time_ms):
-                evidence = self.owners.evidence(member)
-                why = departure(member, record, evidence, self.limit)
+            evidence, of = NO_EVIDENCE, None
+            if member is not None and self.kind == CONSUMER and self._sessions is not None:
+                evidence, of = self.owners.evidence(member), member
+            why = departure(of, record, evidence, self.limit)
             if member is not None or record.offset >= known.from_offset:
-                gone = GoneMember(member or NewerMember(member_id), why, evidence)
-                self._changed.gone.append(gone)
+                self._changed.gone.append(
+                    GoneMember(member or NewerMember(member_id), why, evidence)
+                )
         return items
 
     def _free(self, changed: EpochChanges, record: GroupRecord) -> None:

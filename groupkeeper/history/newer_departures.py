@@ -2,7 +2,7 @@
 
 A record that a member left is equal to one that it was removed: tombstones and the next epoch. They
 are told apart by the member's signs of life, with the rule of classic groups
-(`history.inference`). Nothing waits for a join phase here, so the record is from the time of the
+(`history.departures`). Nothing waits for a join phase here, so the record is from the time of the
 removal.
 
 Source: KIP-848, Kafka 4.1 `GroupMetadataManager`.
@@ -11,12 +11,12 @@ Source: KIP-848, Kafka 4.1 `GroupMetadataManager`.
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from groupkeeper.history import inference
 from groupkeeper.history.causes import CONFIDENCE, EXPIRED, REMOVED, UNKNOWN
-from groupkeeper.history.departures import Departure, TimeRange
+from groupkeeper.history.departures import Departure, TimeRange, departure_of
 from groupkeeper.history.evidence import ROUNDED_MS, SLACK_MS, CauseEvidence, Evidence
 from groupkeeper.history.newer_members import AWAY, UNREVOKED, NewerMember
-from groupkeeper.history.records import Generation, GroupRecord, RecordedMember
+from groupkeeper.history.records import GroupRecord, RecordedMember
+from groupkeeper.history.rows import instant
 from groupkeeper.protocol.group_events import CauseCode
 
 
@@ -49,25 +49,26 @@ SURE: Final = {**CONFIDENCE, REVOCATION_TIMEOUT: 0.9, TOPICS_CHANGED: 0.9}
 
 
 def departure(
-    member: NewerMember, record: GroupRecord, evidence: Evidence, limit: SessionLimit | None
+    member: NewerMember | None, record: GroupRecord, evidence: Evidence, limit: SessionLimit | None
 ) -> Departure:
     """Return why a member is gone, by the record that says so. `evidence`: commits for its
-    partitions; `limit`: of its group, None if unknown.
+    partitions; `limit`: of its group, None if unknown. None as member: that is not known.
     """
-    end_ms, known = record.time_ms, limit or DEFAULT_LIMIT
-    seen_ms = max(evidence.last_ms or 0, member.heard_ms)
-    unknown = Departure(UNKNOWN, end_ms, TimeRange(seen_ms, end_ms))
+    end_ms, known = instant(record.time_ms) or 0, limit or DEFAULT_LIMIT
+    now = TimeRange(end_ms, end_ms)
+    if member is None or not end_ms:
+        return Departure(UNKNOWN, end_ms, now)
     if member.epoch == AWAY:
         if end_ms - member.heard_ms >= known.least_ms:
-            return unknown._replace(code=EXPIRED)
-        return unknown if limit is None else unknown._replace(code=REMOVED)
+            return Departure(EXPIRED, end_ms, now)
+        return Departure(UNKNOWN if limit is None else REMOVED, end_ms, now)
     limit_ms = POLL_MS if member.rebalance_ms is None else member.rebalance_ms
     if member.state == UNREVOKED and end_ms - member.state_ms >= limit_ms - ROUNDED_MS:
-        return unknown._replace(code=REVOCATION_TIMEOUT)
-    silent_ms = end_ms - seen_ms
+        return Departure(REVOCATION_TIMEOUT, end_ms, now)
+    silent_ms = end_ms - max(evidence.last_ms or 0, member.heard_ms)
     has_stopped = silent_ms > (evidence.longest_ms or 0) + SLACK_MS
     if limit is None and has_stopped and silent_ms < known.least_ms:
-        return unknown  # by default an expiry takes longer
+        return Departure(UNKNOWN, end_ms, now)  # by default an expiry takes longer
     can_be_shorter = known.least_ms <= silent_ms < known.timeout_ms
     before = RecordedMember(
         member=member.member,
@@ -88,9 +89,5 @@ def departure(
         converted=False,
         began_ms=end_ms,
         aborted=0,
-        commits_count=False,
     )
-    was = Generation(0, None, None, None, None, {member.member: before})
-    now = Generation(1, None, None, None, None, {})
-    changes = inference.compare(was.members, now.members)
-    return inference.explain(was, now, changes, setting).departures[member.member]
+    return departure_of(before, setting, now, came_back=False, begun=False)

@@ -64,7 +64,7 @@ class Round:
     """`completed`, `emptied` (no member was left), `superseded` (by the next round), `lost` (with
     the coordinator) or `under_way`."""
     group_type: str | None = None
-    """`consumer` for an epoch of a consumer group (KIP-848), as which `generation` counts."""
+    """`consumer` for an epoch (`generation`) of a consumer group (KIP-848); else None."""
     started_at_ms: int | None = None
     ended_at_ms: int | None = None
     cause: Part | None = None
@@ -150,9 +150,11 @@ class Round:
         return whole
 
 
-_NOT_IN_JSON: Final = "rebalance_timeout_ms", "limits", "arrived", "clients", "incident"
 JSON_FIELDS: Final = tuple(
-    each.name for each in fields(Round) if each.name not in (*_NOT_IN_JSON, *INFERRED, *SEEN_START)
+    each.name
+    for each in fields(Round)
+    if each.name not in ("rebalance_timeout_ms", "limits", "arrived", "clients", "incident")
+    and each.name not in (*INFERRED, *SEEN_START)
 )
 
 HistoryEntry = Round | Event
@@ -177,8 +179,7 @@ _QUIET: Final = frozenset(
 )
 """Types of events that make no entry outside of a round."""
 _AFTER_MEMBERSHIP: Final = (
-    *("rebalance_deferred", "standby_activated"),
-    *("assignment_changed", "group_converted"),
+    *("rebalance_deferred", "standby_activated", "assignment_changed", "group_converted"),
 )
 LOADS: Final = frozenset({"coordinator_loaded", "coordinator_closed"})
 """Types of partition events that concern its groups."""

@@ -51,7 +51,7 @@ class LastCause:
 class GroupWatch:
     """One group. Its records are added in the order of the log, those of a batch together."""
 
-    __slots__ = ("_rounds", "events", "last", "last_cause", "since")
+    __slots__ = ("_rounds", "answers", "events", "group", "last", "last_cause", "since")
 
     last: LastRecord | None
     """None if the group has no record with a value of the classic protocol."""
@@ -60,6 +60,7 @@ class GroupWatch:
     """Records of the group before this offset are contained in the state."""
 
     def __init__(self, group: str, answers: ClusterAnswers) -> None:
+        self.group, self.answers = group, answers
         self.events = GroupEvents(group, answers.names, answers.sessions)
         self._rounds = 0
         self.last = self.last_cause = None
@@ -80,7 +81,10 @@ class GroupWatch:
             if record.key_type == GROUP_KEY_TYPE:
                 at = record.offset, record.time_ms
                 self.last = None if record.value is None else LastRecord(*at, record.value)
-        return self._numbered(self.events.take(batch, known))
+        found = self._numbered(self.events.take(batch, known))
+        if self.events.newer is not None:
+            self.answers.want(self.group, self.events.newer)
+        return found
 
     def _numbered(self, items: Sequence[Told]) -> list[Told]:
         """Number the rounds of events; their first ones become the last cause."""

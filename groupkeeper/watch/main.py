@@ -18,8 +18,7 @@ from groupkeeper.settings.options import format_address
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.names import GROUP_TOPIC
-from groupkeeper.watch.observer import Observer
-from groupkeeper.watch.settings import ObserveOptions
+from groupkeeper.watch.observer import ObserveOptions, Observer
 from groupkeeper.watch.tail import NoRight, TopicChanged, wait_for_topic
 
 SWITCH_S: Final = 0.001

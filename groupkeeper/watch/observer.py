@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from groupkeeper.client import Client
@@ -22,7 +23,7 @@ from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
 from groupkeeper.server.retention_lines import RetentionLines, topics_failed
 from groupkeeper.server.tls import ListenersTls
-from groupkeeper.settings.options import ServeOptions
+from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import LockLost
 from groupkeeper.storage.files.files import Files
@@ -31,15 +32,13 @@ from groupkeeper.topics.names import EVENT_TOPIC, GROUP_TOPIC
 from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from groupkeeper.turns import PacedTurns
-from groupkeeper.watch.answers import ClusterAnswers
 from groupkeeper.watch.asking import Asker
 from groupkeeper.watch.ends import LogEnds
 from groupkeeper.watch.partition import FoldStep, PartitionWatch
 from groupkeeper.watch.report import Report, answered, numbers
-from groupkeeper.watch.settings import ObserveOptions
 from groupkeeper.watch.store import WatchStore
 from groupkeeper.watch.tail import RECREATED, Tail, TopicSeen
-from groupkeeper.watch.unsaid import ClusterAsker
+from groupkeeper.watch.unsaid import UnsaidAsker
 from groupkeeper.watch.views import WRITTEN, WatchedGroup, WatchedGroups, counts_of, view_of
 
 if TYPE_CHECKING:
@@ -62,6 +61,21 @@ _log = Logger("observer")
 
 
 @dataclass(slots=True)
+class ObserveOptions:
+    """The arguments of an observer."""
+
+    bootstrap: str
+    data_dir: Path
+    http: Address = ("127.0.0.1", 9644)
+    settings: Settings = field(default_factory=Settings)
+    """Of the HTTP port; see `observer_settings`."""
+    unused_keys: tuple[str, ...] = ()
+    """Settings of variables that an observer does not take; they are named in a log line."""
+    ask: bool = True
+    """Whether coordinators are asked what the log does not say."""
+
+
+@dataclass(slots=True)
 class ObserverWorld:
     """External dependencies; tests have their own."""
 
@@ -80,7 +94,6 @@ class Taken(NamedTuple):
     views: list[tuple[str, WatchedGroup | None]]
     counts: Counter[tuple[str, ...]]
     """Counts of the stored events, by name and labels."""
-    step: FoldStep
     grown: int
     """Bytes by which the event log has grown."""
 
@@ -109,8 +122,7 @@ class Observer:
         )
         self._bootstrap, self._is_asking = options.bootstrap, options.ask
         self.tls = ListenersTls((), self._settings, self.metrics)
-        self._answers = ClusterAnswers()
-        self._unsaid = ClusterAsker(client.apart(), self._answers)
+        self._unsaid = UnsaidAsker(client.apart(), is_on=options.ask)
         self.folds: list[PartitionWatch] = []
         self._positions: list[int] = []
         self._epochs = [-1] * seen.partitions
@@ -126,19 +138,15 @@ class Observer:
 
     async def start(self) -> None:
         """Open the data directory. Raises StorageError, OSError and CallFailed."""
-        self.watch_store = await self.call(self._open_store)
+        store = self.watch_store = await self.call(self._open_store)
         self.topics = self._topics()
-        catalog = self.topics.catalog
-        policy = self.topics.effective.policy(catalog.by_name[EVENT_TOPIC])
-        self.watch_store.event_limits = policy.limits
+        policy = self.topics.effective.policy(self.topics.catalog.by_name[EVENT_TOPIC])
+        store.event_limits = policy.limits
         mode = self._settings.group_events_personal
-        self.watch_store.personal = Personal(mode, self.watch_store.directory_id)
-        store = self.watch_store
-        self.topics.partitions.internal[EVENT_TOPIC] = InternalLogs(
-            store.log_of, self.call, store.is_new
-        )
-        if self._is_asking:
-            await self._unsaid.ask_all_names()
+        store.personal = Personal(mode, store.directory_id)
+        logs = InternalLogs(store.log_of, self.call, store.is_new)
+        self.topics.partitions.internal[EVENT_TOPIC] = logs
+        await self._unsaid.ask_all_names()
         for number in range(self._seen.partitions):
             fold, views = await self.call(self._open, number)
             self.folds.append(fold)
@@ -165,9 +173,8 @@ class Observer:
         return WatchStore(*where, self._seen.partitions, self._cluster, self.clock.wall)
 
     def _open(self, number: int) -> tuple[PartitionWatch, list[tuple[str, WatchedGroup | None]]]:
-        fold = self.watch_store.open(number, self._answers)
-        views = [(name, view_of(name, each, self._answers)) for name, each in fold.groups.items()]
-        return fold, views
+        fold = self.watch_store.open(number, self._unsaid.answers)
+        return fold, [(name, view_of(name, group)) for name, group in fold.groups.items()]
 
     def _topics(self) -> Topics:
         world = self._world.topics or TopicsWorld(
@@ -307,10 +314,9 @@ class Observer:
             self.watch_store.catch_up()
         log = self.watch_store.log_of(fold.partition)
         after = 0 if log is None else log.uncompacted_size
-        groups = [(name, fold.groups.get(name)) for name in step.changed]
-        views = [(name, view_of(name, each, self._answers)) for name, each in groups]
+        views = [(name, view_of(name, fold.groups.get(name))) for name in step.changed]
         place = step.position, fold.reader.epoch
-        return Taken(*place, views, counts_of(step.events), step, after - before)
+        return Taken(*place, views, counts_of(step.events), after - before)
 
     async def _publish(self, partition: int, taken: Taken) -> None:
         self._positions[partition], self._epochs[partition] = taken.position, taken.epoch
@@ -325,7 +331,6 @@ class Observer:
         if view.is_ready:  # else it is history
             self.metrics.counts.update(taken.counts)
         self.metrics.counts[WRITTEN] += written
-        self._unsaid.want(taken.step.unnamed, taken.step.unasked)
         self._report.look(partition)
         if taken.grown:
             self.topics.partitions.grew(EVENT_TOPIC, partition, taken.grown)

@@ -23,7 +23,6 @@ from typing import Any, Final, NamedTuple, Self
 
 from groupkeeper.history.asked import NOT_ASKED, Asked
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Span
-from groupkeeper.history.epochs import CONSUMER
 from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.history.rows import LOG, SEEN, KnownOffsets, Told
 from groupkeeper.history.state import restore, saved
@@ -64,10 +63,6 @@ class FoldStep:
     """Events that are not stored yet, in order."""
     changed: dict[str, None] = field(default_factory=dict)
     """Ids of groups with a new record, and of dropped ones."""
-    unnamed: dict[str, None] = field(default_factory=dict)
-    """Ids of topics whose names are not known."""
-    unasked: dict[str, None] = field(default_factory=dict)
-    """Ids of consumer groups whose session timeouts are not known."""
 
 
 class StoredUntil(NamedTuple):
@@ -129,7 +124,8 @@ class PartitionWatch:
     @property
     def is_dirty(self) -> bool:
         """Whether a checkpoint would store anything."""
-        return bool(self._dirty or self.offsets.is_dirty or self._base.get("read") != self.position)
+        is_dirty = bool(self._dirty) or self.offsets.is_dirty
+        return is_dirty or self._base.get("read") != self.position
 
     @property
     def known(self) -> KnownOffsets:
@@ -255,7 +251,6 @@ class PartitionWatch:
         self._size -= 0 if group is None else group.events.size
         group = group or GroupWatch(name, self._answers)
         events = group.add(batch, self.known, self.asked(name))
-        self._ask(name, group, step)
         step.changed[name] = self._dirty[name] = None
         # Where the first record of a group proves nothing, its deletion has to be remembered.
         if not group.events.is_deleted or self._lost_until or self._has_dropped:
@@ -263,16 +258,6 @@ class PartitionWatch:
             self._size += group.events.size
         self._drop_oldest(step)
         return events
-
-    def _ask(self, name: str, group: GroupWatch, step: FoldStep) -> None:
-        """Note what records of a group do not say."""
-        newer = group.events.newer
-        if newer is None:
-            return
-        step.unnamed.update(dict.fromkeys(newer.topics.unnamed))
-        newer.topics.unnamed.clear()
-        if newer.kind == CONSUMER and name not in self._answers.sessions:
-            step.unasked[name] = None
 
     def _drop_oldest(self, step: FoldStep) -> None:
         """Drop the state of groups beyond the limits, except of the last one."""
@@ -383,7 +368,8 @@ class PartitionWatch:
                 group = GroupWatch.restore(name, json.loads(value), found._answers)
                 found.groups[name] = group
                 found._size += group.events.size
-        found.groups = dict(sorted(found.groups.items(), key=lambda each: each[1].offset))
+        by_record = sorted(found.groups.items(), key=lambda each: each[1].offset)
+        found.groups = dict(by_record)
         return found
 
 

@@ -1,16 +1,13 @@
-"""The arguments of an observer, and its settings: those of its HTTP port, under the names of a
-server's.
+"""The settings that an observer takes: those of its HTTP port, under the names of a server's.
 
 What is set for a server beside it, in variables that both read, has no effect here.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Final
 
 from groupkeeper.settings.listeners import HTTP
-from groupkeeper.settings.options import Address
 from groupkeeper.settings.setting import LISTENER_PREFIX
 from groupkeeper.settings.table import TABLE, Settings, SettingsError, load
 
@@ -30,21 +27,6 @@ TAKEN: Final = (
 )
 """Keys of the settings; those of TLS may begin with `listener.name.http.`, too."""
 _OWN: Final = f"{LISTENER_PREFIX}{HTTP.lower()}."
-
-
-@dataclass(slots=True)
-class ObserveOptions:
-    """The arguments of an observer."""
-
-    bootstrap: str
-    data_dir: Path
-    http: Address = ("127.0.0.1", 9644)
-    settings: Settings = field(default_factory=Settings)
-    """Of the HTTP port; see `observer_settings`."""
-    unused_keys: tuple[str, ...] = ()
-    """Settings of variables that an observer does not take; they are named in a log line."""
-    ask: bool = True
-    """Whether coordinators are asked what the log does not say."""
 
 
 def observer_settings(

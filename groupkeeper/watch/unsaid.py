@@ -1,10 +1,9 @@
 """Asks the observed cluster for what records do not say: names of topics, of which they have ids,
 and session timeouts of consumer groups (KIP-848), which are settings of brokers.
 
-    answers = ClusterAnswers()
-    asker = ClusterAsker(client, answers)
+    asker = UnsaidAsker(client)
     await asker.ask_all_names()
-    asker.want(step.unnamed, step.unasked)      # asked for by `asker.run()`, a task
+    asker.answers.want(group, newer)    # by folds; asked for by `asker.run()`, a task
 
 What is not answered stays unknown: names need DESCRIBE on topics, session timeouts DESCRIBE_CONFIGS
 on groups, and brokers of Kafka 4.0 or later.
@@ -23,19 +22,16 @@ from groupkeeper.history.newer_departures import SessionLimit
 from groupkeeper.history.newer_topics import id_of
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from groupkeeper.watch.answers import ClusterAnswers
+from groupkeeper.watch.answers import WANTED_MOST, ClusterAnswers
 
 NAMES_MOST: Final = 200_000
 """Maximum number of topics whose names are remembered."""
 SESSIONS_MOST: Final = 100_000
 """Maximum number of groups whose session timeouts are remembered."""
-WANTED_MOST: Final = 10_000
-"""Maximum number of topics, and of groups, that wait to be asked for; others are asked for with
-their next record."""
 ASKED_AT_ONCE: Final = 500
 """Topics, or groups, in a request."""
 ASK_S: Final = 1.0
-"""Interval of requests while there is something to ask."""
+"""Interval at which is asked what folds want."""
 PAUSE_MOST_S: Final = 60.0
 """Longest pause after a failure."""
 SESSION_CONFIGS: Final = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms")
@@ -64,38 +60,31 @@ async def session_limits(client: Client, groups: Iterable[str]) -> dict[str, Ses
     return found
 
 
-class ClusterAsker:
+class UnsaidAsker:
     """Asks for what records do not say."""
 
-    def __init__(self, client: Client, answers: ClusterAnswers) -> None:
-        self._client, self._answers = client, answers
+    def __init__(self, client: Client, *, is_on: bool = True) -> None:
+        """`is_on`: False asks for nothing."""
+        self.answers = ClusterAnswers()
+        self._client, self._is_on = client, is_on
         self._topics: dict[str, None] = {}
         self._groups: dict[str, None] = {}
         self._asked: dict[str, None] = {}
         """Groups without an answer, which are not asked for again."""
-        self._wakes = asyncio.Event()
 
     async def ask_all_names(self) -> None:
         """Ask for the names of all topics; without an answer, ids are shown."""
         try:
-            self._answers.names.update(await all_names(self._client))
+            if self._is_on:
+                self.answers.names.update(await all_names(self._client))
         except CallFailed as failure:
             _log.warning("names of topics are not known", why=str(failure))
-
-    def want(self, topics: Iterable[str], groups: Iterable[str]) -> None:
-        """Ask for names of topics by id, and session timeouts of groups, when there is time."""
-        for wanted, some in ((self._topics, topics), (self._groups, groups)):
-            for each in some:
-                if len(wanted) < WANTED_MOST and each not in self._asked:
-                    wanted[each] = None
-        if self._topics or self._groups:
-            self._wakes.set()
 
     async def run(self) -> None:
         """Ask until cancelled."""
         backoff, has_failed = Backoff(ASK_S, PAUSE_MOST_S), False
         while True:
-            await self._wakes.wait()
+            self._take()
             try:
                 await self._ask()
                 backoff.reset()
@@ -104,9 +93,14 @@ class ClusterAsker:
                 if not has_failed:
                     _log.warning("the cluster does not answer about groups", why=str(failure))
                 pause, has_failed = backoff.failed(), True
-            if not (self._topics or self._groups):
-                self._wakes.clear()
             await asyncio.sleep(pause)
+
+    def _take(self) -> None:
+        """Take over what folds want, as far as there is room."""
+        for wanted, some in zip((self._topics, self._groups), self.answers.wanted(), strict=True):
+            for each in some:
+                if len(wanted) < WANTED_MOST and each not in self._asked:
+                    wanted[each] = None
 
     async def _ask(self) -> None:
         topics = [*islice(self._topics, ASKED_AT_ONCE)]
@@ -115,13 +109,13 @@ class ClusterAsker:
             asked = MetadataRequest(topics=rows, allow_auto_topic_creation=False)
             answer = await self._client.call(asked)
             names = {each.topic_id: each.name for each in answer.topics if each.name}
-            _add(self._answers.names, names, NAMES_MOST)
+            _add(self.answers.names, names, NAMES_MOST)
             for each in topics:
                 del self._topics[each]
         groups = [*islice(self._groups, ASKED_AT_ONCE)]
         if groups:
             found = await session_limits(self._client, groups)
-            _add(self._answers.sessions, found, SESSIONS_MOST)
+            _add(self.answers.sessions, found, SESSIONS_MOST)
             for each in groups:
                 del self._groups[each]
                 if each not in found:

@@ -24,7 +24,6 @@ from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.records.consumer_offsets import decode_group_value
 from groupkeeper.turns import Slices
-from groupkeeper.watch.answers import ClusterAnswers
 from groupkeeper.watch.group import GroupWatch, LastCause
 from groupkeeper.watch.newer_groups import NewerGroup, newer_group, row_with_epoch, with_epochs
 from groupkeeper.watch.offsets import TopicOffsets
@@ -42,13 +41,11 @@ class WatchedGroup(NamedTuple):
     cause: LastCause | None
 
 
-def view_of(
-    group_id: str, state: GroupWatch | None, answers: ClusterAnswers
-) -> WatchedGroup | None:
+def view_of(group_id: str, state: GroupWatch | None) -> WatchedGroup | None:
     """Return the view of a group; None if it does not exist, or its record cannot be read."""
     newer = None if state is None else state.events.newer
     if state is not None and newer is not None and newer.epoch >= 0:
-        whole = newer_group(group_id, newer, answers.sessions.get(group_id, newer.limit))
+        whole = newer_group(group_id, newer, state.answers.sessions.get(group_id, newer.limit))
         whole.round = 0 if state.last_cause is None else state.last_cause.round
         return WatchedGroup(whole, state.last_cause)
     if state is None or state.last is None:

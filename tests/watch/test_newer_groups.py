@@ -40,8 +40,8 @@ class Shown:
         self.observed.caught_up()
         self.observed.run(self.observed._ended())
         self.server = self.observed.server
-        self.server._answers.names |= NAMES
-        self.server._answers.sessions["g"] = SessionLimit(45_000, 5_000)
+        self.server._unsaid.answers.names |= NAMES
+        self.server._unsaid.answers.sessions["g"] = SessionLimit(45_000, 5_000)
         self.web = self.observed.web
 
     def take(self, data: bytes) -> None:
@@ -98,7 +98,7 @@ def test_its_members_have_epochs_and_partitions(shown: Shown) -> None:
 
 
 def test_a_session_timeout_that_the_cluster_did_not_tell_is_null(shown: Shown) -> None:
-    shown.server._answers.sessions.clear()
+    shown.server._unsaid.answers.sessions.clear()
     shown.take(two().data)
     rows = shown.web.found("groups", "g", "members")["members"]
     assert [row["session_timeout_ms"] for row in rows] == [None, None]
@@ -215,7 +215,7 @@ def test_groups_are_those_that_kafkas_tools_described() -> None:
         fold.begin(0, "")
         for segment in sorted(folder.glob("*.log")):
             fold.feed(segment.read_bytes())
-        views = {name: view_of(name, each, answers) for name, each in fold.groups.items()}
+        views = {name: view_of(name, each) for name, each in fold.groups.items()}
         groups |= {name: view.group for name, view in views.items() if view is not None}
     types = {name: type_of(group) for name, group in groups.items()}
     newer = {"modern": "consumer", "modern-emptied": "consumer", "upgraded": "consumer"}

@@ -1,13 +1,14 @@
 """What records do not say is asked of the cluster: names of topics and settings of sessions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
 import pytest
 
 from groupkeeper.client import CallFailed, Client
+from groupkeeper.history.newer import NewerStory
 from groupkeeper.history.newer_departures import SessionLimit
 from groupkeeper.history.newer_topics import id_text
 from groupkeeper.protocol.errors import ErrorCode
@@ -23,15 +24,16 @@ from groupkeeper.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
+from groupkeeper.watch import answers as answers_module
 from groupkeeper.watch import unsaid
 from groupkeeper.watch.answers import ClusterAnswers
-from groupkeeper.watch.unsaid import ASK_S, ASKED_AT_ONCE, PAUSE_MOST_S, ClusterAsker
+from groupkeeper.watch.unsaid import ASK_S, ASKED_AT_ONCE, PAUSE_MOST_S, UnsaidAsker
 from tests.conftest import Lines
 from tests.support.newer_log import ORDERS, OTHERS
 from tests.support.virtual_loop import VirtualLoop
 from tests.watch.cluster import virtual
 
-Play = Callable[["SaidCluster", ClusterAsker, ClusterAnswers], Awaitable[None]]
+Play = Callable[["SaidCluster", UnsaidAsker, ClusterAnswers], Awaitable[None]]
 
 
 class SaidCluster:
@@ -77,13 +79,25 @@ class SaidCluster:
         return DescribeConfigsResult(resource_name=group, configs=configs)
 
 
+def want(asker: UnsaidAsker, topics: Sequence[str] = (), groups: Sequence[str] = ()) -> None:
+    """Let a fold read records that say nothing of these."""
+    newer = NewerStory()
+    newer.topics.unnamed += topics
+    if topics:
+        newer.kind = "share"  # whose sessions are not asked for
+        asker.answers.want("other", newer)
+    newer.kind = "consumer"
+    for group in groups:
+        asker.answers.want(group, newer)
+
+
 def play(playing: Play) -> None:
-    cluster, answers = SaidCluster(), ClusterAnswers()
+    cluster = SaidCluster()
 
     async def run() -> None:
-        asker = ClusterAsker(cast("Client", cluster), answers)
+        asker = UnsaidAsker(cast("Client", cluster))
         running = asyncio.create_task(asker.run())
-        await playing(cluster, asker, answers)
+        await playing(cluster, asker, asker.answers)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
@@ -95,7 +109,7 @@ def play(playing: Play) -> None:
 
 
 def test_names_of_all_topics_are_asked_for_at_once() -> None:
-    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
+    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
         await asker.ask_all_names()
         assert answers.names == {ORDERS: "orders", OTHERS: "others"}
         assert len(cluster.asked) == 1
@@ -104,8 +118,8 @@ def test_names_of_all_topics_are_asked_for_at_once() -> None:
 
 
 def test_a_topic_that_is_new_is_asked_for_by_its_id() -> None:
-    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
-        asker.want([id_text(ORDERS)], [])
+    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
+        want(asker, topics=[id_text(ORDERS)])
         await virtual(ASK_S)
         assert answers.names == {ORDERS: "orders"}
         await virtual(60)
@@ -115,9 +129,9 @@ def test_a_topic_that_is_new_is_asked_for_by_its_id() -> None:
 
 
 def test_a_topic_that_is_gone_is_not_asked_for_again_and_again() -> None:
-    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
+    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
         cluster.topics.clear()
-        asker.want([id_text(ORDERS)], [])
+        want(asker, topics=[id_text(ORDERS)])
         await virtual(60)
         assert (answers.names, len(cluster.asked)) == ({}, 1)
 
@@ -125,11 +139,11 @@ def test_a_topic_that_is_gone_is_not_asked_for_again_and_again() -> None:
 
 
 def test_settings_of_sessions_are_asked_for_by_group(lines: Lines) -> None:
-    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
-        asker.want([], ["g", "no"])
+    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
+        want(asker, groups=["g", "no"])
         await virtual(ASK_S)
         assert answers.sessions == {"g": SessionLimit(50_000, 7_000)}
-        asker.want([], ["no"])  # its next record
+        want(asker, groups=["no"])  # its next record
         await virtual(60)
         assert len(cluster.asked) == 1
         [told] = [each for each in lines() if "are not known" in each["event"]]
@@ -139,8 +153,8 @@ def test_settings_of_sessions_are_asked_for_by_group(lines: Lines) -> None:
 
 
 def test_many_are_asked_for_in_several_requests() -> None:
-    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
-        asker.want([], [f"g{number}" for number in range(ASKED_AT_ONCE + 10)])
+    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
+        want(asker, groups=[f"g{number}" for number in range(ASKED_AT_ONCE + 10)])
         await virtual(3 * ASK_S)
         assert [each for _, each in cluster.asked] == [ASKED_AT_ONCE, 10]
         assert len(answers.sessions) == ASKED_AT_ONCE + 10
@@ -149,12 +163,12 @@ def test_many_are_asked_for_in_several_requests() -> None:
 
 
 def test_what_waits_and_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unsaid, "WANTED_MOST", 3)
+    monkeypatch.setattr(answers_module, "WANTED_MOST", 3)
     monkeypatch.setattr(unsaid, "SESSIONS_MOST", 4)
 
-    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
+    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
         for first in ("a", "b"):
-            asker.want([], [f"{first}{number}" for number in range(9)])
+            want(asker, groups=[f"{first}{number}" for number in range(9)])
             await virtual(3 * ASK_S)
         assert [each for _, each in cluster.asked] == [3, 3]
         assert len(answers.sessions) == 4
@@ -165,9 +179,9 @@ def test_what_waits_and_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch
 def test_a_cluster_that_does_not_answer_is_asked_after_longer_and_longer_pauses(
     lines: Lines,
 ) -> None:
-    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
+    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
         cluster.is_down = True
-        asker.want([id_text(ORDERS)], ["g"])
+        want(asker, topics=[id_text(ORDERS)], groups=["g"])
         await virtual(400)
         times = [at for at, _ in cluster.asked]
         pauses = [round(then - before) for before, then in pairwise(times)]
