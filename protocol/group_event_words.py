@@ -352,5 +352,9 @@ EVIDENCE: Final[Mapping[str, str]] = {
     "wanted": "how many shall have some",
     "limit": "the limit that was met",
     "injected": "true if a test's fault or time control did it",
+    "owned": "true if the cause is inferred from records, and members stated what they owned",
+    "reloaded": "true if it is inferred, and the group's coordinator changed since the record"
+    " before",
+    "stopped_first": "true if it is inferred from who stopped committing while all others went on",
 }
 """Fields of `evidence` -> meaning; a cause has those that apply."""
