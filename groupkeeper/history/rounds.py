@@ -289,13 +289,13 @@ class Folding:
         self.under_way, self._closed = started, None  # a recreated group counts from 1
 
     def _in_round(self, event: Event) -> list[HistoryEntry]:
+        if event.type == "commits":  # a sum of commits may be of two rounds and generations
+            return []
         if [event.epoch, event.round] == self._closed:
             return [] if event.type == "group_emptied" or event.type in _QUIET else [event]
-        if self.under_way is None:  # its beginning was not read
-            self.under_way = self._round_of(event)
-        current = self.under_way
-        if event.type != "commits":  # a sum of commits may be of two generations
-            current.generation = event.generation
+        # Without one its beginning was not read.
+        current = self.under_way = self.under_way or self._round_of(event)
+        current.generation = event.generation
         if event.type in _MEMBERSHIP:
             _keep(current, event)
         elif event.type == "rebalance_cause_added":

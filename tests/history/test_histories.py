@@ -106,6 +106,7 @@ def with_commits(events: list[Event], chance: random.Random) -> list[Event]:
 @settings(max_examples=120, deadline=None)
 @given(seed=SEEDS, begin=st.integers(0, STEPS), holes=st.integers(0, 30))
 @example(seed=124, begin=5, holes=27)  # commits of two generations in a round without a beginning
+@example(seed=380, begin=23, holes=23)  # commits behind the end of a round without a beginning
 def test_commits_that_are_told_as_one_change_no_row(seed: int, begin: int, holes: int) -> None:
     chance = random.Random(seed)
     kept = [each for each in wander(seed, STEPS).events[begin:] if chance.randrange(100) >= holes]
