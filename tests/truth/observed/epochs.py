@@ -54,7 +54,9 @@ def _slow(stage: Stage) -> None:
     """It gives partitions up when it polls again, before its time is up."""
     alpha, beta = stage.settled("alpha", "beta", poll_ms=60_000, **_CONSUMER)
     stage.stall(beta, "beta", 8)
-    stage.settle(alpha, beta, stage.join("gamma", **_CONSUMER))
+    gamma = stage.join("gamma", **_CONSUMER)
+    time.sleep(10)  # all have partitions before it gives up its own
+    stage.settle(alpha, beta, gamma)
 
 
 @_of_consumers("consumer group: poll too late", JAVA, CONFLUENT, needs="left:")
