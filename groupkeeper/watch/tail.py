@@ -155,8 +155,8 @@ class Tail:
         """Whether a line about the present outage was written."""
         self._has_read = False
         """Whether any partition was read."""
-        self._tells_epochs = True
-        """Whether all brokers asked so far have a version of Fetch with the last epoch."""
+        self._old: set[int] = set()
+        """Brokers whose Fetch has no last epoch, since the last look."""
 
     @property
     def leaders(self) -> Mapping[int, int]:
@@ -203,6 +203,7 @@ class Tail:
     async def _check(self, seen: TopicSeen) -> None:
         """Compare the topic with what was seen before, and place its partitions."""
         before, self._seen = self._seen, seen
+        self._old.clear()
         if seen.partitions != before.partitions:
             raise TopicChanged(
                 f"the topic {self._topic} has {seen.partitions} partitions instead of "
@@ -265,7 +266,7 @@ class Tail:
             FetchPartition(
                 partition=number,
                 fetch_offset=offset,
-                last_fetched_epoch=self._sink.epoch(number) if self._tells_epochs else -1,
+                last_fetched_epoch=-1 if node in self._old else self._sink.epoch(number),
                 partition_max_bytes=PARTITION_BYTES,
             )
             for number, offset in asked.items()
@@ -279,9 +280,9 @@ class Tail:
         try:
             answer = await self._client.call(request, node=node)
         except CallFailed as failure:
-            if failure.error != ErrorCode.UNSUPPORTED_VERSION or not self._tells_epochs:
+            if failure.error != ErrorCode.UNSUPPORTED_VERSION or node in self._old:
                 raise
-            self._tells_epochs = False
+            self._old.add(node)
             return await self._fetch(node, asked)
         self.stats.fetches += 1
         # Any: rows of a response.

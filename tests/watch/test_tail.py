@@ -14,6 +14,7 @@ from groupkeeper.watch import tail as tail_module
 from groupkeeper.watch.tail import (
     DELETED,
     FETCH_S,
+    LOOK_S,
     MUCH_BYTES,
     PAUSE_MOST_S,
     RECREATED,
@@ -233,6 +234,10 @@ def test_brokers_that_know_no_epochs_are_read_without() -> None:
         cluster.append(0, one(1, 3))
         await until(lambda: notes.read[0] == [0, 1])
         assert not tail.stats.failures
+        cluster.is_old = False
+        await virtual(LOOK_S + 1)
+        cluster.logs[0] = [one(0, 3), one(1, 5), one(2, 5)]
+        await until(lambda: notes.losses == [(0, 1, TRUNCATED)])
 
     played(play)
 
