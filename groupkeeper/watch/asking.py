@@ -147,12 +147,21 @@ class Asker:
             del queue[next(iter(queue))]
             self.stats.dropped += 1
 
+    def received(self, partition: int, record_ms: int, now_ms: int) -> None:
+        """Note that a record of `record_ms` by the clock of a partition's leader, its newest one,
+        was received as soon as it was written, at `now_ms` (Unix ms by the clock of the observer).
+        """
+        node = self._leaders().get(partition)
+        if node is not None:
+            self.sightings.received(node, record_ms, now_ms)
+
     def asked(self, group_id: str) -> Asked:
         """Return what is known of a group. May be called by another thread."""
         partition = self._groups.of(group_id)
         index = partition.index
-        sightings = self.sightings.of(group_id, index, self._leaders().get(index))
-        ahead_ms = self.sightings.ahead_ms(index)
+        node = self._leaders().get(index)
+        sightings = self.sightings.of(group_id, index, node)
+        ahead_ms = self.sightings.ahead_ms(node)
         offsets = partition.offsets.get(group_id)
         if offsets is None or ahead_ms is None:
             return Asked(sightings)
@@ -208,15 +217,23 @@ class Asker:
             if each.group_state in REBALANCING
         }
         listing = GroupListing(sent_ms, at_ms, found, leaders)
-        before = self.sightings.listed(node, listing)
-        for number, group_id in enumerate(() if before is None else before.rebalancing, 1):
-            if group_id not in found:
-                self._groups.of(group_id).phases.over(group_id)
-            if not number % GROUPS_IN_A_SLICE:
-                await asyncio.sleep(0)
+        self.sightings.listed(node, listing)
+        await self._end_phases(node, listing)
         is_idle = not self._queues.get(node)
         for number, group_id in enumerate(found, 1):
             self._see(group_id, node, listing, is_idle=is_idle)
+            if not number % GROUPS_IN_A_SLICE:
+                await asyncio.sleep(0)
+
+    async def _end_phases(self, node: int, listing: GroupListing) -> None:
+        """Show no rebalance any more of groups that a listing of their coordinator does not name,
+        whichever node named them before.
+        """
+        led = [each for each in self._groups if listing.leaders.get(each.index) == node]
+        seen = [(each, group_id) for each in led for group_id in each.phases.group_ids()]
+        for number, (partition, group_id) in enumerate(seen, 1):
+            if group_id not in listing.rebalancing:
+                partition.phases.over(group_id)
             if not number % GROUPS_IN_A_SLICE:
                 await asyncio.sleep(0)
 

@@ -280,15 +280,13 @@ class Observer:
             view = self.groups.partitions[partition]
             view.left = max(0, end - self._positions[partition])
             if not view.left:
-                if self._is_asking and not view.is_ready:
-                    view.is_ready = True
+                was_ready, view.is_ready = view.is_ready, True
+                if self._is_asking and not was_ready:
                     await self.asker.began(view)
-                view.is_ready = True
                 self.folds[partition].reached_end()
-                if data:
-                    self.asker.sightings.received(
-                        partition, self.folds[partition].last_ms, received_ms
-                    )
+                if data and was_ready:  # else its records are old, and show no difference of clocks
+                    last_ms = self.folds[partition].last_ms
+                    self.asker.received(partition, last_ms, received_ms)
 
     async def lost(self, partition: int, offset: int, why: str, topic_id: str) -> None:
         """Implements `Sink.lost`."""

@@ -40,6 +40,10 @@ class SeenPhases:
         self._renewed: dict[str, int] = {}
         """When the views of groups were made, of the last ones, the oldest first."""
 
+    def group_ids(self) -> list[str]:
+        """Return the groups that are shown in a rebalance."""
+        return [*self._seen]
+
     def renewed(self, group_id: str, at_ms: int) -> None:
         """Note that a group has a new view, which is newer than what was asked before."""
         self._seen.pop(group_id, None)

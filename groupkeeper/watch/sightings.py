@@ -5,8 +5,9 @@ counts only for groups that the node has described, because it leaves out those 
 not see.
 
 Times are of the observer's clock, and evidence is of the coordinator's. The difference of the two
-is at most the age at which a new record was received: the least one of the last 10 to 20 minutes.
-Of a partition that no record came of, nothing is evidence.
+is at most the age at which a new record was received: the least one of the last 10 to 20 minutes,
+of all partitions that the node leads. Of a node that no new record came of, nothing is evidence; a
+record that was written before the observer read all of its partition is not new.
 """
 
 from collections.abc import Mapping
@@ -78,21 +79,21 @@ class Sightings:
         self._listings: dict[int, tuple[GroupListing, ...]] = {}
         self._described: dict[str, tuple[Description, ...]] = {}
         self._differences: dict[int, _Difference] = {}
+        """By node."""
 
-    def received(self, partition: int, record_ms: int, now_ms: int) -> None:
-        """Note that the newest record of a partition, of `record_ms`, was received now."""
+    def received(self, node: int, record_ms: int, now_ms: int) -> None:
+        """Note that a new record of a node, of `record_ms` by its clock, was received now."""
         age_ms = now_ms - record_ms
-        known = self._differences.get(partition)
+        known = self._differences.get(node)
         if known is None:
-            self._differences[partition] = _Difference(age_ms, now_ms)
+            self._differences[node] = _Difference(age_ms, now_ms)
         else:
             known.add(age_ms, now_ms)
 
-    def listed(self, node: int, listing: GroupListing) -> GroupListing | None:
-        """Keep a listing, and return the one before."""
+    def listed(self, node: int, listing: GroupListing) -> None:
+        """Keep a listing."""
         before = self._listings.get(node, ())
         self._listings[node] = (*before[1 - LISTINGS :], listing)
-        return before[-1] if before else None
 
     def described(self, group: str, description: Description) -> None:
         """Keep a description."""
@@ -105,16 +106,16 @@ class Sightings:
         """Note that the user may not see a group (any more)."""
         self._described.pop(group, None)
 
-    def ahead_ms(self, partition: int) -> int | None:
-        """Return by how much the observer's clock is ahead of the coordinator's at most; None if
-        that is unknown.
+    def ahead_ms(self, node: int | None) -> int | None:
+        """Return by how much the observer's clock is ahead of that of a node at most; None if that
+        is unknown.
         """
-        difference = self._differences.get(partition)
+        difference = None if node is None else self._differences.get(node)
         return None if difference is None else difference.ms
 
     def of(self, group: str, partition: int, node: int | None) -> tuple[Sighting, ...]:
         """Return what is known of a group, whose coordinator is `node`, on its clock."""
-        ahead_ms = self.ahead_ms(partition)
+        ahead_ms = self.ahead_ms(node)
         descriptions = self._described.get(group, ())
         if ahead_ms is None or node is None or not descriptions:
             return ()

@@ -17,6 +17,7 @@ from groupkeeper.watch.asking import (
     GROUPS_AT_ONCE,
     LIST_S,
     MEMBERS_AT_ONCE,
+    NODES_S,
     UNKNOWN_MS,
     Asker,
 )
@@ -153,6 +154,23 @@ def test_groups_that_a_node_does_not_coordinate_any_more_do_not_count() -> None:
 
     cluster = played(play, {partition_of("g", 2): 0, 1 - partition_of("g", 2): 1})
     assert {node for _, node, _ in cluster.sent(ListGroupsRequest)} == {0, 1}
+
+
+def test_a_rebalance_is_not_shown_any_more_if_the_next_coordinator_knows_none() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.put("g", "ann")
+        cluster.put("g", "ann", state="PreparingRebalance", recorded=False)
+        await virtual(1.5 * LIST_S)
+        group = cluster.views.of("g").peek("g")
+        assert group is not None
+        assert group.state == "PreparingRebalance"
+        cluster.put("g", "ann", recorded=False)
+        cluster.leaders = {0: 1}
+        cluster.down.add(0)
+        await virtual(NODES_S + 2 * LIST_S)
+        assert group.state == "Stable"
+
+    played(play)
 
 
 # -- limits --------------------------------------------------------------------------------------

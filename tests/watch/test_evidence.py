@@ -95,6 +95,22 @@ def test_the_first_round_after_a_start_has_bounds_too(observed: Observed) -> Non
     assert found["first_seen_ms"] is not None, found
 
 
+def test_an_old_record_does_not_tell_the_difference_of_clocks(observed: Observed) -> None:
+    ann, bea, first, second = pair(observed)
+    observed.kill()
+    observed.start()
+    observed.caught_up()  # reads records of seconds ago once more
+    observed.served.advance(1.5)
+    began_ms = observed.server.clock.wall()
+    bea.leave(second, group_id="billing")
+    observed.served.advance(3)
+    synced(ann, ann.join("billing", first))
+    observed.caught_up()
+    found = observed.web.found("groups", "billing", "rounds")["rounds"][-1]
+    assert (found["first_seen_ms"] or began_ms) >= began_ms
+    assert (found["not_before_ms"] or began_ms) <= began_ms
+
+
 def test_what_came_first_is_known_if_it_was_seen(observed: Observed) -> None:
     came_and_left(observed)
     inferred, told = codes(observed.inferred()), codes(observed.told())
@@ -134,11 +150,11 @@ def test_silence_shows_nothing_while_there_is_nothing_to_commit() -> None:
 
 
 def sightings(*, described: bool = True) -> Sightings:
-    """Of a partition whose records are received 20 ms after their time by the observer's clock,
+    """Of a node whose records are received 20 ms after their time by the observer's clock,
     which is a second ahead: 1020 ms.
     """
     found = Sightings()
-    found.received(0, 50_000, 51_020)
+    found.received(1, 50_000, 51_020)
     if described:
         found.described("g", Description(60_000, 60_100, "Stable", frozenset({"ann"})))
     return found
@@ -154,11 +170,11 @@ def test_times_are_those_of_the_coordinators_clock() -> None:
 
 def test_the_least_age_of_the_last_minutes_is_the_difference_of_the_clocks() -> None:
     found = sightings()
-    found.received(0, 60_000, 63_000)  # late
+    found.received(1, 60_000, 63_000)  # late
     assert found.of("g", 0, 1)[-1].from_ms == 58_980
     for number in (1, 2):  # the clock was set forward
-        found.received(0, 60_000, 65_000 + number * WINDOW_MS)
-        found.received(0, 60_000 + number * WINDOW_MS, 65_000 + number * WINDOW_MS)
+        found.received(1, 60_000, 65_000 + number * WINDOW_MS)
+        found.received(1, 60_000 + number * WINDOW_MS, 65_000 + number * WINDOW_MS)
     assert found.of("g", 0, 1)[-1].from_ms == 55_000
 
 
