@@ -49,6 +49,8 @@ _PARTITION: Final = b""
 """Key of the partition's own record; groups, and their offsets, have an id with a prefix."""
 _GROUP: Final = b"group:"
 _OFFSETS: Final = b"offsets:"
+STATE_VERSION: Final = 2
+"""Version of these records: 1 had no offsets, and other groups of newer types."""
 _HEAD: Final = Struct(">8xi")
 """Length of a batch, behind its base offset."""
 
@@ -328,7 +330,7 @@ class PartitionWatch:
 
     def _partition_state(self, read: int, coverage: Coverage) -> dict[str, Any]:
         return {
-            "v": 1,
+            "v": STATE_VERSION,
             "topic": self.topic_id,
             "read": read,
             "stored": [*self._stored],
@@ -351,9 +353,12 @@ class PartitionWatch:
         """Restore a fold from the newest record of each key. Raises ValueError for other data."""
         found = cls(partition, groups_most, size_most, answers)
         base = json.loads(records.get(_PARTITION, b"{}"))
-        if base.get("v", 1) != 1:
-            raise ValueError(f"state of version {base['v']}; this reads version 1")
         if base:
+            if base["v"] != STATE_VERSION:
+                raise ValueError(
+                    f"it has version {base['v']}, and this program reads version {STATE_VERSION}: "
+                    "choose an empty --data"
+                )
             found._base, found.position = base, base["read"]
             found._stored = StoredUntil(*base["stored"])
             found.topic_id, found._lost_until = base["topic"], base["lost_until"]

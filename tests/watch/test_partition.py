@@ -1,5 +1,6 @@
 """The fold of one partition: events that do not depend on responses, limits, losses, its state."""
 
+import json
 from itertools import accumulate, pairwise
 from random import Random
 
@@ -9,7 +10,7 @@ from groupkeeper.history.fields import LAST_MS
 from groupkeeper.history.records import CommitRun
 from groupkeeper.history.rows import Told
 from groupkeeper.protocol.record_batch import CorruptBatch, iter_batches
-from groupkeeper.watch.partition import HISTORY_LOST, PartitionWatch, StateRecord
+from groupkeeper.watch.partition import HISTORY_LOST, STATE_VERSION, PartitionWatch, StateRecord
 from groupkeeper.watch.records import LogReader
 from tests.analytics import newer_logs
 from tests.analytics.churn import churn
@@ -359,6 +360,13 @@ def test_behind_the_end_records_without_a_gap_are_no_loss() -> None:
     assert not fold.gaps
 
 
-def test_state_of_another_version_is_refused() -> None:
-    with pytest.raises(ValueError, match="version 2"):
-        PartitionWatch.restore(0, {b"": b'{"v":2}'})
+@pytest.mark.parametrize("version", [1, STATE_VERSION + 1])
+def test_state_of_another_version_is_refused(version: int) -> None:
+    fold = begun()
+    fold.feed(batch([group("g", 1, "ann")]))
+    records = newest(fold.checkpoint())
+    state = json.loads(records[b""])
+    assert state["v"] == STATE_VERSION
+    records[b""] = json.dumps(state | {"v": version}).encode()
+    with pytest.raises(ValueError, match=f"has version {version}, .* choose an empty --data"):
+        PartitionWatch.restore(0, records)

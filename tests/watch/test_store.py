@@ -14,7 +14,7 @@ from groupkeeper.storage.errors import Corrupt, Locked
 from groupkeeper.storage.files.memory import MemoryFiles
 from groupkeeper.storage.observer_mark import OtherDirectory
 from groupkeeper.watch import store as store_module
-from groupkeeper.watch.partition import PartitionWatch
+from groupkeeper.watch.partition import STATE_VERSION, PartitionWatch
 from groupkeeper.watch.store import WatchStore
 from tests.analytics.churn import churn
 from tests.analytics.logs import batch, commit, group
@@ -236,7 +236,7 @@ def test_a_state_that_is_none_is_told() -> None:
     store = opened(files)
     fold = begun(store)
     store.checkpoint(fold)
-    bad = json.dumps({"v": 1}).encode()
+    bad = json.dumps({"v": STATE_VERSION}).encode()
     store._write(0, [(b"", bad)])
     store.close()
     with pytest.raises(Corrupt, match="not the state of an observer"):
