@@ -27,7 +27,15 @@ class LeftOver(DecodeError):
 
 
 class ErrorCode(IntEnum):
-    """Every error code of Kafka 4.1."""
+    """Every error code of Kafka 4.1. Codes of later versions become UNKNOWN_SERVER_ERROR, as
+    `Errors.forCode` returns it.
+    """
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ErrorCode":
+        if not isinstance(value, int):
+            raise ValueError(f"{value!r} is not an error code")
+        return cls.UNKNOWN_SERVER_ERROR
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

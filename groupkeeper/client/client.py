@@ -48,7 +48,6 @@ NOT_YET: Final = frozenset(
 _CONNECTIONS_PREPARE: Final = hasattr(Request, "prepare")
 """Whether aiokafka's connections choose versions by `Request.prepare`: from 0.13 on."""
 aiokafka.client.create_conn = open_connection  # it has no parameter for it
-_CODES: Final = frozenset(ErrorCode)
 _AIOKAFKA_ERRORS: Final = {
     IncompatibleBrokerVersion: ErrorCode.UNSUPPORTED_VERSION,
     RequestTimedOutError: ErrorCode.REQUEST_TIMED_OUT,
@@ -235,7 +234,7 @@ class Client:
             raise _failed(_api_of(request), node, error) from error
         code = getattr(response, "error_code", 0)
         if code:
-            known = ErrorCode(code) if code in _CODES else ErrorCode.UNKNOWN_SERVER_ERROR
+            known = ErrorCode(code)
             told = getattr(response, "error_message", None) or ""
             detail = told if known == code else f"error {code}"
             raise CallFailed(_api_of(request), node, known, detail)

@@ -59,7 +59,8 @@ class EndStats:
 
     requests: int = 0
     failures: int = 0
-    """Requests that failed, and times that topics could not be described."""
+    """Requests that failed, or had errors of partitions, and times that topics could not be
+    described."""
     beyond: int = 0
     """Partitions whose ends are not asked for because of `PARTITIONS_MOST`."""
 
@@ -156,9 +157,7 @@ class LogEnds:
                     await self._ask(some, with_starts=are_wanted)
                     backoff.reset()
                 except CallFailed as failure:
-                    self.stats.failures += 1
-                    if times := self._seldom.due("failed"):
-                        _log.warning("ends of logs are unknown", why=str(failure), times=times)
+                    self._fail(str(failure))
                     await asyncio.sleep(backoff.failed())
             await self._turns.run(self._forget(places))
             await asyncio.sleep(max(0.0, begun_s + ROUND_S - self._clock.seconds()))
@@ -219,7 +218,18 @@ class LogEnds:
         await self._turn(nodes)
         ask = partial(ask_leader, self._client, time_ms=time_ms)
         told = await ask_leaders(leaders, places, ask)
+        errors = {place: error for place, (error, _) in told.items() if error}
+        if errors:
+            (topic, number), error = next(iter(errors.items()))
+            about = f"ListOffsets of partition {number} of {topic}: {ErrorCode(error).name}"
+            more = f", and {len(errors) - 1} others" if len(errors) > 1 else ""
+            self._fail(about + more)
         return {place: offset for place, (error, offset) in told.items() if not error}
+
+    def _fail(self, why: str) -> None:
+        self.stats.failures += 1
+        if times := self._seldom.due("failed"):
+            _log.warning("ends of logs are unknown", why=why, times=times)
 
     async def _turn(self, requests: int) -> None:
         await self._rate.turn(requests)

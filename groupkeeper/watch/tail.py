@@ -111,7 +111,7 @@ async def look(client: Client, topic: str) -> TopicSeen:
     if row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         raise NoRight(topic, "DESCRIBE")
     if row.error_code:
-        code = _code(row.error_code)
+        code = ErrorCode(row.error_code)
         raise CallFailed("Metadata", None, code, f"topic {topic}")
     leaders = {each.partition_index: each.leader_id for each in row.partitions}
     known = {partition: node for partition, node in leaders.items() if node >= 0}
@@ -313,7 +313,7 @@ class Tail:
                 raise missing
             self._leave(partitions, [number], str(missing))
         else:
-            name = _code(row.error_code).name
+            name = ErrorCode(row.error_code).name
             self._leave(partitions, [number], f"Fetch of partition {number}: {name}")
 
     async def _out_of_range(self, partition: int) -> None:
@@ -377,10 +377,3 @@ class Tail:
 def _some(partitions: Iterable[int]) -> str:
     numbers = sorted(partitions)
     return ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
-
-
-def _code(code: int) -> ErrorCode:
-    return ErrorCode(code) if code in _CODES else ErrorCode.UNKNOWN_SERVER_ERROR
-
-
-_CODES: Final = frozenset(ErrorCode)

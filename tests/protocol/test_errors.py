@@ -3,6 +3,7 @@
 from typing import Any
 
 import kafka.errors
+import pytest
 
 from groupkeeper.protocol.errors import ErrorCode
 
@@ -27,3 +28,10 @@ def test_the_names_are_kafkas() -> None:
 
 def test_codes_have_no_gap() -> None:
     assert [int(code) for code in ErrorCode] == list(range(-1, 134))
+
+
+def test_a_code_of_a_later_version_is_an_unknown_error() -> None:
+    assert ErrorCode(134) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert ErrorCode(-2) is ErrorCode.UNKNOWN_SERVER_ERROR
+    with pytest.raises(ValueError, match="not an error code"):
+        ErrorCode("NONE")  # type: ignore[arg-type]

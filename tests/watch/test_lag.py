@@ -210,6 +210,8 @@ class Leaders:
         self.topics: dict[str, int] = {}
         """Number of partitions by topic."""
         self.denied: set[str] = set()
+        self.errors: dict[int, ErrorCode] = {}
+        """Errors of ListOffsets by partition."""
         self.down = False
         self.calls: list[tuple[float, Any]] = []
 
@@ -240,7 +242,9 @@ class Leaders:
         for topic in request.topics:
             rows = [
                 ListOffsetsPartitionResponse(
-                    partition_index=each.partition_index, offset=100 if each.timestamp == -1 else 10
+                    partition_index=each.partition_index,
+                    error_code=self.errors.get(each.partition_index, ErrorCode.NONE),
+                    offset=100 if each.timestamp == -1 else 10,
                 )
                 for each in topic.partitions
             ]
@@ -338,6 +342,26 @@ def test_a_topic_that_may_not_be_described_is_told_and_the_others_are_known(line
     told = [each for each in lines() if each["event"].startswith("the lag of groups is not known")]
     assert len(told) == 1
     assert "grant DESCRIBE on the topics" in told[0]["why"]
+
+
+def test_partitions_whose_leader_does_not_tell_the_end_are_told_and_counted(lines: Lines) -> None:
+    async def play(leaders: Leaders, groups: dict[str, TopicOffsets], ends: LogEnds) -> None:
+        leaders.topics = {"orders": 3}
+        leaders.errors = {1: ErrorCode.OFFSET_NOT_AVAILABLE}
+        put(groups, "g", "orders", 3)
+        await virtual(1.5 * ROUND_S)
+        places = [("orders", number) for number in range(3)]
+        assert [*await ends.extents(places)] == [places[0], places[2]]
+        assert ends.stats.failures >= 2
+        leaders.errors.clear()
+        failures = ends.stats.failures
+        await virtual(2 * ROUND_S)
+        assert [*await ends.extents(places)] == places
+        assert ends.stats.failures == failures
+
+    played(play)
+    [told] = [each for each in lines() if each["event"] == "ends of logs are unknown"]
+    assert told["why"] == "ListOffsets of partition 1 of orders: OFFSET_NOT_AVAILABLE"
 
 
 def test_after_a_failure_it_is_asked_again(lines: Lines) -> None:

@@ -37,9 +37,7 @@ Play = Callable[["SaidCluster", UnsaidAsker, ClusterAnswers], Awaitable[None]]
 
 
 class SaidCluster:
-    """Two topics, and groups whose sessions end after 50 s; groups of the name `no` may not be
-    described.
-    """
+    """Two topics, and groups whose sessions end after 50 s."""
 
     timeout_s = 5.0
     nodes = (0,)
@@ -47,6 +45,8 @@ class SaidCluster:
     def __init__(self) -> None:
         self.topics = {ORDERS: "orders", OTHERS: "others"}
         self.is_down = False
+        self.errors = {"no": int(ErrorCode.GROUP_AUTHORIZATION_FAILED)}
+        """Errors by group."""
         self.asked: list[tuple[float, int]] = []
         """Time of each request, and how many things it asked for."""
 
@@ -69,9 +69,8 @@ class SaidCluster:
         )
 
     def _described(self, group: str) -> DescribeConfigsResult:
-        if group == "no":
-            error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-            return DescribeConfigsResult(resource_name=group, error_code=error)
+        if group in self.errors:
+            return DescribeConfigsResult(resource_name=group, error_code=self.errors[group])
         values = {"consumer.session.timeout.ms": "50000", "consumer.heartbeat.interval.ms": "7000"}
         configs = [
             DescribeConfigsResourceResult(name=name, value=value) for name, value in values.items()
@@ -148,6 +147,18 @@ def test_settings_of_sessions_are_asked_for_by_group(lines: Lines) -> None:
         assert len(cluster.asked) == 1
         [told] = [each for each in lines() if "are not known" in each["event"]]
         assert (told["group"], told["level"]) == ("no", "warning")
+
+    play(playing)
+
+
+def test_an_error_of_a_later_kafka_ends_nothing() -> None:
+    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
+        cluster.errors["later"] = 999
+        want(asker, groups=["later"])
+        await virtual(2 * ASK_S)
+        want(asker, groups=["g"])
+        await virtual(2 * ASK_S)
+        assert [*answers.sessions] == ["g"]
 
     play(playing)
 
