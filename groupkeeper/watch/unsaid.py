@@ -34,6 +34,8 @@ ASK_S: Final = 1.0
 """Interval at which is asked what folds want."""
 PAUSE_MOST_S: Final = 60.0
 """Longest pause after a failure."""
+AGAIN_S: Final = 600.0
+"""Time for which a group is not asked for again after there was no answer about it."""
 SESSION_CONFIGS: Final = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms")
 """Configs of groups, in the order of `SessionLimit`."""
 
@@ -69,8 +71,8 @@ class UnsaidAsker:
         self._client, self._is_on = client, is_on
         self._topics: dict[str, None] = {}
         self._groups: dict[str, None] = {}
-        self._asked: dict[str, None] = {}
-        """Groups without an answer, which are not asked for again."""
+        self._unanswered: dict[str, float] = {}
+        """Group without an answer -> time of the event loop from which on it is asked for again."""
 
     async def ask_all_names(self) -> None:
         """Ask for the names of all topics; without an answer, ids are shown."""
@@ -97,9 +99,10 @@ class UnsaidAsker:
 
     def _take(self) -> None:
         """Take over what folds want, as far as there is room."""
+        now_s = asyncio.get_running_loop().time()
         for wanted, some in zip((self._topics, self._groups), self.answers.wanted(), strict=True):
             for each in some:
-                if len(wanted) < WANTED_MOST and each not in self._asked:
+                if len(wanted) < WANTED_MOST and now_s >= self._unanswered.get(each, 0.0):
                     wanted[each] = None
 
     async def _ask(self) -> None:
@@ -118,19 +121,21 @@ class UnsaidAsker:
             _add(self.answers.sessions, found, SESSIONS_MOST)
             for each in groups:
                 del self._groups[each]
-                if each not in found:
-                    self._unanswered(each)
+                if each in found:
+                    self._unanswered.pop(each, None)
+                else:
+                    self._omit(each)
 
-    def _unanswered(self, group: str) -> None:
+    def _omit(self, group: str) -> None:
         """Note a group that may not be described, or whose brokers do not know such configs."""
-        if not self._asked:
+        if not self._unanswered:
             _log.warning(
                 "session timeouts of consumer groups are not known, so fewer ends are told",
                 group=group,
                 needed="DESCRIBE_CONFIGS on groups, and brokers of Kafka 4.0 or later",
             )
-        if len(self._asked) < SESSIONS_MOST:
-            self._asked[group] = None
+        if group in self._unanswered or len(self._unanswered) < SESSIONS_MOST:
+            self._unanswered[group] = asyncio.get_running_loop().time() + AGAIN_S
 
 
 def _add(known: dict[_Key, _Value], more: dict[_Key, _Value], most: int) -> None:

@@ -27,7 +27,7 @@ from groupkeeper.protocol.messages.metadata import (
 from groupkeeper.watch import answers as answers_module
 from groupkeeper.watch import unsaid
 from groupkeeper.watch.answers import ClusterAnswers
-from groupkeeper.watch.unsaid import ASK_S, ASKED_AT_ONCE, PAUSE_MOST_S, UnsaidAsker
+from groupkeeper.watch.unsaid import AGAIN_S, ASK_S, ASKED_AT_ONCE, PAUSE_MOST_S, UnsaidAsker
 from tests.conftest import Lines
 from tests.support.newer_log import ORDERS, OTHERS
 from tests.support.virtual_loop import VirtualLoop
@@ -147,6 +147,22 @@ def test_settings_of_sessions_are_asked_for_by_group(lines: Lines) -> None:
         assert len(cluster.asked) == 1
         [told] = [each for each in lines() if "are not known" in each["event"]]
         assert (told["group"], told["level"]) == ("no", "warning")
+
+    play(playing)
+
+
+def test_a_group_without_an_answer_is_asked_for_again_after_a_while() -> None:
+    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
+        want(asker, groups=["no"])
+        await virtual(2 * ASK_S)
+        cluster.errors.clear()  # the right is granted
+        want(asker, groups=["no"])
+        await virtual(2 * ASK_S)
+        assert (len(cluster.asked), len(answers.sessions)) == (1, 0)
+        await virtual(AGAIN_S)
+        want(asker, groups=["no"])
+        await virtual(2 * ASK_S)
+        assert (len(cluster.asked), [*answers.sessions]) == (2, ["no"])
 
     play(playing)
 
