@@ -18,6 +18,7 @@ from groupkeeper.client.coordinators import chunks
 from groupkeeper.client.partitions import (
     EARLIEST,
     LATEST,
+    NO_SUCH_RECORD,
     ask_leader,
     ask_leaders,
     describe_topics,
@@ -216,8 +217,7 @@ class LogEnds:
         self, leaders: Mapping[LogName, int], places: Sequence[LogName], time_ms: int, nodes: int
     ) -> dict[LogName, int]:
         await self._turn(nodes)
-        ask = partial(ask_leader, self._client, time_ms=time_ms)
-        told = await ask_leaders(leaders, places, ask)
+        told = await ask_leaders(leaders, places, partial(self._told_by, time_ms))
         errors = {place: error for place, (error, _) in told.items() if error}
         if errors:
             (topic, number), error = next(iter(errors.items()))
@@ -225,6 +225,17 @@ class LogEnds:
             more = f", and {len(errors) - 1} others" if len(errors) > 1 else ""
             self._fail(about + more)
         return {place: offset for place, (error, offset) in told.items() if not error}
+
+    async def _told_by(
+        self, time_ms: int, node: int, places: list[LogName]
+    ) -> Mapping[LogName, tuple[int, int]]:
+        """Return (error code, offset) of logs; that of the request for all, if a leader does not
+        answer: the others do.
+        """
+        try:
+            return await ask_leader(self._client, node, places, time_ms)
+        except CallFailed as failure:
+            return dict.fromkeys(places, (failure.error, NO_SUCH_RECORD))
 
     def _fail(self, why: str) -> None:
         self.stats.failures += 1

@@ -213,11 +213,16 @@ class Leaders:
         self.errors: dict[int, ErrorCode] = {}
         """Errors of ListOffsets by partition."""
         self.down = False
+        self.silent: set[int] = set()
+        """Nodes that do not answer in time."""
         self.calls: list[tuple[float, Any]] = []
 
     async def call(self, request: Any, *, node: int | None = None) -> Any:
         self.calls.append((asyncio.get_running_loop().time(), request))
         await virtual(0.01)
+        if node in self.silent:
+            await virtual(self.timeout_s)
+            raise CallFailed("ListOffsets", node, ErrorCode.REQUEST_TIMED_OUT)
         if self.down:
             raise CallFailed("Metadata", node, ErrorCode.REQUEST_TIMED_OUT)
         if isinstance(request, ListOffsetsRequest):
@@ -362,6 +367,20 @@ def test_partitions_whose_leader_does_not_tell_the_end_are_told_and_counted(line
     played(play)
     [told] = [each for each in lines() if each["event"] == "ends of logs are unknown"]
     assert told["why"] == "ListOffsets of partition 1 of orders: OFFSET_NOT_AVAILABLE"
+
+
+def test_a_leader_that_does_not_answer_hides_no_end_of_the_others(lines: Lines) -> None:
+    async def play(leaders: Leaders, groups: dict[str, TopicOffsets], ends: LogEnds) -> None:
+        leaders.topics, leaders.silent = {"orders": 3}, {1}
+        put(groups, "g", "orders", 3)
+        await virtual(2 * ROUND_S)
+        places = [("orders", number) for number in range(3)]
+        assert [*await ends.extents(places)] == [places[0], places[2]]
+        assert len(leaders.calls) <= 2 * ROUND_S
+
+    played(play)
+    [told] = [each for each in lines() if each["event"] == "ends of logs are unknown"]
+    assert "REQUEST_TIMED_OUT" in told["why"]
 
 
 def test_after_a_failure_it_is_asked_again(lines: Lines) -> None:
