@@ -54,11 +54,12 @@ class NewerTopics:
         return self._ids.get(name, name)
 
     def met(self, topic_id: bytes) -> str:
-        """Note a topic, and return its id as text."""
+        """Note a topic, and return its id as text. A name that is unknown is looked up again."""
         topic = id_text(topic_id)
-        if topic not in self.names and len(self.names) < TOPICS_MOST:
+        is_new = topic not in self.names
+        if not self.names.get(topic) and (not is_new or len(self.names) < TOPICS_MOST):
             name = self.names[topic] = self._known.get(topic_id, "")
-            if not name:
+            if is_new and not name:
                 self.unnamed.append(topic)
         return topic
 

@@ -97,6 +97,19 @@ def test_its_members_have_epochs_and_partitions(shown: Shown) -> None:
     assert [row["session_timeout_ms"] for row in rows] == [45_000, 45_000]
 
 
+def test_the_name_of_a_topic_that_was_told_later_is_shown_without_a_commit(shown: Shown) -> None:
+    names = shown.server._unsaid.answers.names
+    names.clear()
+    made = two()
+    shown.take(made.data)
+    names |= NAMES
+    size = len(made.data)
+    made.reaches(2, "alpha", 2, [0, 1])
+    shown.take(made.data[size:])
+    rows = shown.web.found("groups", "g", "members")["members"]
+    assert rows[0]["assignment"] == [{"topic": "orders", "partitions": [0, 1]}]
+
+
 def test_a_session_timeout_that_the_cluster_did_not_tell_is_null(shown: Shown) -> None:
     shown.server._unsaid.answers.sessions.clear()
     shown.take(two().data)
