@@ -57,3 +57,11 @@ class Browser(Suite):
 
     def summary(self) -> Sequence[str]:
         return self._measured
+
+
+class ObservedBrowser(Browser):
+    """Starts a server and an observer beside it; what members do, they do on the server."""
+
+    name = "browser-observer"
+    about = "the page of an observer in Chromium: journeys on desktop and phone, accessibility"
+    program: ClassVar = "tests.suites.browsing.observed"

@@ -1,7 +1,7 @@
 """All suites, in the order in which they are run and shown."""
 
 from tests.suites.analyze_groups import AnalyzeGroups
-from tests.suites.browser import Browser
+from tests.suites.browser import Browser, ObservedBrowser
 from tests.suites.examples import Examples
 from tests.suites.franz_go import FranzGo
 from tests.suites.groups_cli import GroupsCli
@@ -40,6 +40,7 @@ SUITES: dict[str, Suite] = {
         Prometheus(),
         ObservedPrometheus(),
         Browser(),
+        ObservedBrowser(),
         Report(),
         Examples(),
         Ranges(),

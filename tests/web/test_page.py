@@ -128,6 +128,14 @@ def test_the_first_page_links_the_others(ready: Ready) -> None:
     assert {fetch(ready, f"/{each}")[0].status for each in links} == {200}
 
 
+def test_what_is_outside_of_the_content_has_a_name_for_screen_readers() -> None:
+    """axe-core's rule `region`: all text is in a landmark, or an alert."""
+    places = re.findall(r"^<div ([^>]*)>", text_of(INDEX), re.MULTILINE)
+    assert len(places) >= 3
+    for each in places:
+        assert 'role="alert"' in each or re.search(r'role="region" aria-label="\w', each), each
+
+
 def test_nothing_is_inline_and_no_text_becomes_html() -> None:
     for name in FILES:
         text = text_of(name)

@@ -3,21 +3,18 @@
 """
 
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
-from tests.suites.browser import MEASURED, PROGRAM
+from tests.suites.browser import MEASURED
 from tests.suites.browsing import tokens
-from tests.suites.browsing.journeys import IMAGES, JOURNEYS, read_in_the_dark
-from tests.suites.browsing.scene import Scene
+from tests.suites.browsing.journeys import JOURNEYS
+from tests.suites.browsing.making import chromium, make
+from tests.suites.browsing.scene import IMAGES, Scene
 from tests.suites.browsing.window import SIZES, Window
 from tests.suites.checks import tell
-
-Shown = TypeVar("Shown", Scene, tokens.Guarded)
 
 MOST_BYTES = 150 * 1024
 IMAGE_BYTES = 100 * 1024
@@ -28,34 +25,20 @@ def main(folder: str) -> None:
     scene = Scene(Path(folder))
     try:
         scene.start()
-        with sync_playwright() as playwright:
-            # as root, Chromium has no sandbox
-            browser = playwright.chromium.launch(
-                executable_path=f"/usr/bin/{PROGRAM}", args=["--no-sandbox", "--disable-lcd-text"]
-            )
+        with chromium() as browser:
             _measure(browser, scene)
             for journey in JOURNEYS:
                 for size in SIZES:
-                    _make(journey, size, browser, scene)
+                    make(journey, size, browser, scene.url, scene)
             with tokens.Guarded(Path(folder) / "guarded") as guarded:
                 for each in tokens.JOURNEYS:
                     for size in SIZES:
-                        _make(each, size, browser, guarded)
-            browser.close()
+                        make(each, size, browser, guarded.url, guarded)
     finally:
         scene.close()
     for image in sorted(IMAGES.glob("*.png")):
         tell(f"{image.name} is small", partial(_check_size, image.stat().st_size, IMAGE_BYTES))
         print(f"{MEASURED}{image.name}: {image.stat().st_size:,} bytes")
-
-
-def _make(
-    journey: Callable[[Window, Shown], None], size: str, browser: Browser, scene: Shown
-) -> None:
-    is_dark = journey.__name__ == read_in_the_dark.__name__
-    window = Window(browser, scene.url, size, is_dark=is_dark)
-    tell(f"{size}: {journey.__name__.replace('_', ' ')}", lambda: journey(window, scene))
-    window.close()
 
 
 def _measure(browser: Browser, scene: Scene) -> None:

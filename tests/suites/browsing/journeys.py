@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from groupkeeper.protocol.errors import ErrorCode
 from tests.suites.browsing.scene import (
     GROUP,
-    GROUPS,
     HOSTILE,
     PARTITIONS,
     RECORDS,
@@ -20,7 +18,6 @@ from tests.suites.browsing.scene import (
 from tests.suites.browsing.window import Window
 
 ADDRESS: Final = f"/groups/{GROUP}"
-IMAGES: Final = Path(__file__).parents[3] / "docs" / "images"
 ROUNDS: Final = ".rounds > li:not(.events)"
 """Rebalances, without the events between them."""
 EVENTS: Final = "Rebalances and other events"
@@ -30,7 +27,7 @@ Journey = Callable[[Window, Scene], None]
 def find_a_group(window: Window, scene: Scene) -> None:
     """Among ten thousand, by a part of its id; and by pages."""
     window.open("/")
-    all_groups = f"{GROUPS + 3:,} groups"
+    all_groups = f"{scene.groups:,} groups"
     window.wait_text(window.find(".found"), all_groups, "1 to 50")
     window.find("a[rel=next]").click()
     window.wait_text(window.find(".found"), "51 to 100")
@@ -38,7 +35,7 @@ def find_a_group(window: Window, scene: Scene) -> None:
     window.wait_text(window.find(".found"), "1 to 50")
     window.check()
     if window.size == "desktop":
-        window.save(IMAGES / "groups.png", 480)
+        window.save(scene.images / "groups.png", 480)
     window.find("#state").select_option("Stable")
     window.wait_text(window.find(".found"), "2 groups fit.")
     window.find("#search").fill("ILLIN")
@@ -50,16 +47,24 @@ def find_a_group(window: Window, scene: Scene) -> None:
 
 def read_why(window: Window, scene: Scene) -> None:
     """The paragraph is the server's, word for word."""
-    window.open(ADDRESS)
-    first = window.find(ROUNDS).first
-    window.wait_text(first, "joined as a new member.")
-    first.locator("summary").click()
-    paragraph = window.get(f"groups/{GROUP}/rounds?last=1")["rounds"][0]["text"]
-    window.wait_text(first.locator(".paragraph"), " ".join(paragraph.split()))
-    window.check()
+    read_the_last_round(window, "joined as a new member.")
     if window.size == "desktop":
         window.wait_text(window.section("Ownership of partitions"), "Show as a table")
-        window.save(IMAGES / "group.png", 360, window.find(".columns"))
+        window.save(scene.images / "group.png", 360, window.find(".columns"))
+
+
+def read_the_last_round(window: Window, *texts: str) -> Any:
+    """Open a row that has these texts, and compare its paragraph with the API's; the round there.
+    Any: JSON.
+    """
+    window.open(ADDRESS)
+    first = window.find(ROUNDS).first
+    window.wait_text(first, *texts)
+    first.locator("summary").click()
+    [found] = window.get(f"groups/{GROUP}/rounds?last=1")["rounds"]
+    window.wait_text(first.locator(".paragraph"), " ".join(found["text"].split()))
+    window.check()
+    return found
 
 
 def follow_a_round(window: Window, scene: Scene) -> None:
@@ -92,7 +97,7 @@ def see_who_is_missing(window: Window, scene: Scene) -> None:
     first, *others = scene.consumers
     first.ask_when_told()
     try:
-        _look_at_the_barrier(window, [each.name for each in others])
+        _look_at_the_barrier(window, scene, [each.name for each in others])
     finally:
         for each in others:
             each.ask_when_told()
@@ -102,7 +107,7 @@ def see_who_is_missing(window: Window, scene: Scene) -> None:
         rebalance(scene.consumers)
 
 
-def _look_at_the_barrier(window: Window, late: list[str]) -> None:
+def _look_at_the_barrier(window: Window, scene: Scene, late: list[str]) -> None:
     now = window.find(".barrier")
     window.wait_text(now, "2 of 4 members sent JoinGroup", "In (2)", "Missing (2)")
     missing = window.wait_text(now.locator(".sides > div").nth(1), "Missing (2)")
@@ -112,7 +117,7 @@ def _look_at_the_barrier(window: Window, late: list[str]) -> None:
     window.find(f"{ROUNDS} summary").nth(1).click()
     window.check()
     if window.size == "desktop":
-        window.save(IMAGES / "barrier.png", 460)
+        window.save(scene.images / "barrier.png", 460)
 
 
 def _seconds(text: str) -> int:
@@ -141,10 +146,15 @@ def see_the_owners(window: Window, scene: Scene) -> None:
 
 def see_the_lag(window: Window, scene: Scene) -> None:
     """In records and time, over time, and by partition."""
+    look_at_the_lag(window, "behind now.")
+
+
+def look_at_the_lag(window: Window, told: str) -> None:
+    """The first line ends so; it, the line over time and the table are what the API says."""
     window.open(ADDRESS)
     lag = window.get(f"groups/{GROUP}/lag")
     place = window.section("Lag in the last hour")
-    window.wait_text(place, f"{lag['records']:,} records", "behind now.")
+    window.wait_text(place, f"{lag['records']:,} records", told)
     window.wait_text(place.locator(".lanes"), "Records", "at most")
     assert place.locator("path.line").count() == 1
     place.locator("summary").click()
@@ -219,6 +229,11 @@ def change_a_group(window: Window, scene: Scene) -> None:
 def see_no_changes_where_they_are_disabled(window: Window, scene: Scene) -> None:
     """As a server without http.api.write answers."""
     window.answer_with(f"groups/{GROUP}", writes_enabled=False)
+    find_no_changes(window)
+
+
+def find_no_changes(window: Window) -> None:
+    """Nothing that changes the group is offered."""
     window.open(ADDRESS)
     window.wait_text(window.section("Members"), "billing-a")
     window.wait_text(window.find(".facts"), "Stable")
@@ -283,7 +298,7 @@ def read_in_the_dark(window: Window, scene: Scene) -> None:
     window.wait_text(window.section("Lag in the last hour"), "records")
     window.check()
     if window.size == "phone":
-        window.save(IMAGES / "phone.png", 740)
+        window.save(scene.images / "phone.png", 740)
 
 
 def see_names_as_text(window: Window, scene: Scene) -> None:
@@ -321,12 +336,12 @@ def lose_the_server(window: Window, scene: Scene) -> None:
     window.open(ADDRESS)
     window.wait_text(window.find(ROUNDS), "completed")
     window.wait_text(window.find("#live"), "Live")
-    scene.server.stop()
+    scene.end()
     trouble = window.find("#trouble")
     window.wait_text(trouble, "The server has not responded since", "Trying again in")
     window.wait_text(window.find(ROUNDS), "completed")
     window.check()
-    scene.server.start()
+    scene.begin_again()
     window.named("button", "Try now").click()
     assert window.until(lambda: not trouble.inner_text()), "it is not noticed"
     window.wait_text(window.find("#live"), "Live")

@@ -7,16 +7,18 @@ happens by itself but what the server's timers do.
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar, Final
 
 from groupkeeper.protocol.errors import ErrorCode
 from tests.suites.checks import wait_for
 from tests.support import consumer
 from tests.support.batches import batch
 from tests.support.consumer import dealt
-from tests.support.process import Server
+from tests.support.process import ROOT, Server
 from tests.support.requests import batch_request, commit_request, create_request
-from tests.support.wire import Address, connect
+from tests.support.wire import Address, Client, connect
 
+IMAGES: Final = ROOT / "docs" / "images"
 GROUPS = 10_000
 GROUP = "billing"
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
@@ -96,6 +98,11 @@ def finish(members: Sequence[Member]) -> None:
 class Scene:
     """The server, and the members that are connected."""
 
+    groups: ClassVar = GROUPS + 3
+    """How many groups the page lists."""
+    images: Path = IMAGES
+    """The folder for screenshots."""
+
     def __init__(self, folder: Path) -> None:
         self.server = Server(folder, SETTINGS)
         self.members: list[Member] = []
@@ -109,6 +116,14 @@ class Scene:
         for each in self.members:
             each.client.close()
         self.server.stop()
+
+    def end(self) -> None:
+        """End the process that serves the page."""
+        self.server.stop()
+
+    def begin_again(self) -> None:
+        """Start the process that serves the page, where it was."""
+        self.server.start()
 
     @property
     def url(self) -> str:
@@ -125,21 +140,25 @@ class Scene:
             client.call(8, commit_request(places, "reader"))
 
     def _fill(self) -> None:
-        """A topic with records, and ten thousand groups with an offset."""
+        """A topic with records, and groups that have read some."""
         with connect(self.server.kafka, timeout=60) as client:
             client.call(4, create_request(TOPIC, partitions=PARTITIONS))
             data = batch(0, *[b"order"] * RECORDS, time=int((time.time() - 300) * 1000))
             for each in range(PARTITIONS):
                 client.call(7, batch_request(TOPIC, each, data))
-            names = [f"group-{number:05}" for number in range(GROUPS)] + [HOSTILE, "reader"]
-            for first in range(0, len(names), _AT_ONCE):
-                some = names[first : first + _AT_ONCE]
-                for name in some:
-                    client.send(8, commit_request({(TOPIC, 0): RECORDS}, name))
-                for _ in some:
-                    client.take()
+            self._crowd(client)
             places = {(TOPIC, each): 40 * each for each in range(PARTITIONS)}
             client.call(8, commit_request(places, GROUP))
+
+    def _crowd(self, client: Client) -> None:
+        """Ten thousand groups with an offset."""
+        names = [f"group-{number:05}" for number in range(GROUPS)] + [HOSTILE, "reader"]
+        for first in range(0, len(names), _AT_ONCE):
+            some = names[first : first + _AT_ONCE]
+            for name in some:
+                client.send(8, commit_request({(TOPIC, 0): RECORDS}, name))
+            for _ in some:
+                client.take()
 
     def _live(self) -> None:
         """Six rebalances of the group, with members that come and go."""

@@ -6,15 +6,16 @@ of one of generated days, and measures the one of a thousand groups. Tells each 
 import sys
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from groupkeeper.analytics.page import write_report
 from tests.analytics.page_sample import about, tables
-from tests.suites.browser import MEASURED, PROGRAM
-from tests.suites.browsing.journeys import IMAGES
+from tests.suites.browser import MEASURED
+from tests.suites.browsing.making import chromium, make
+from tests.suites.browsing.scene import IMAGES
 from tests.suites.browsing.window import SIZES, Window
 from tests.suites.checks import tell
-from tests.suites.reporting.looks import JOURNEYS, SHORT, Journey, read_in_the_dark
+from tests.suites.reporting.looks import JOURNEYS, SHORT
 from tests.suites.reporting.pictures import make_sample, take
 
 GROUPS = 1_000
@@ -57,28 +58,17 @@ def main(folder: Path) -> None:
     write_report(large, tables(GROUPS), about())
     sample = folder / "sample.html"
     tell("a report of two days of forty groups", lambda: make_sample(folder / "weeks", sample))
-    with sync_playwright() as playwright:
-        # as root, Chromium has no sandbox
-        browser = playwright.chromium.launch(
-            executable_path=f"/usr/bin/{PROGRAM}", args=["--no-sandbox", "--disable-lcd-text"]
-        )
+    with chromium() as browser:
         for journey in JOURNEYS:
             for size in SIZES:
-                _make(journey, size, browser, short if journey in SHORT else small)
+                shown = short if journey in SHORT else small
+                make(journey, size, browser, shown.as_uri())
         tell("its pictures", lambda: _take_pictures(browser, sample))
         tell("without a script", lambda: _without_script(browser, small))
         tell(f"{GROUPS:,} groups", lambda: _measure(browser, large))
-        browser.close()
     for image in sorted(IMAGES.glob("report*.jpg")):
         size_of = image.stat().st_size
         tell(f"{image.name} is small", lambda of=size_of: _at_most("bytes", of, IMAGE_BYTES))
-
-
-def _make(journey: Journey, size: str, browser: Browser, path: Path) -> None:
-    is_dark = journey is read_in_the_dark
-    window = Window(browser, path.as_uri(), size, is_dark=is_dark)
-    tell(f"{size}: {journey.__name__.replace('_', ' ')}", lambda: journey(window))
-    window.close()
 
 
 def _take_pictures(browser: Browser, sample: Path) -> None:

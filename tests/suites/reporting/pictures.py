@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 
 from groupkeeper.cli import main as groupkeeper
-from tests.suites.browsing.journeys import IMAGES
+from tests.suites.browsing.scene import IMAGES
 from tests.suites.browsing.window import Window
 from tests.weeks.shards import make
 from tests.weeks.weeks import Size
