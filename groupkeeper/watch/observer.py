@@ -159,8 +159,7 @@ class Observer:
         self._serve_metrics()
         self.topics.start_retention(self.clock)
         self.tail = Tail(self._client, GROUP_TOPIC, self._seen, self)
-        leaders = lambda: self.tail.leaders  # noqa: E731
-        asking = self._client.apart()
+        leaders, asking = (lambda: self.tail.leaders), self._client.apart()
         self.asker = Asker(asking, self.groups, leaders, self.clock, self.ends.idle)
         for fold in self.folds:
             fold.asked = self.asker.asked
@@ -373,8 +372,9 @@ class Observer:
         return self.options.hosts
 
     def about(self) -> dict[str, Any]:
-        """Return which cluster is observed, for people and commands."""
-        return {"cluster": self._cluster, "node": -1, "observes": self._bootstrap}
+        """Return which cluster is observed, and what of it cannot be read."""
+        about = {"cluster": self._cluster, "node": -1, "observes": self._bootstrap}
+        return about | {"unread": self.tail.unread}
 
     def web_parts(self) -> "Parts":
         """Return the dependencies of the JSON API."""

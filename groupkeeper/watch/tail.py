@@ -151,6 +151,8 @@ class Tail:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._failed = asyncio.Event()
         self._backoff = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S)
+        self._unread_since_s: float | None = None
+        """Time of the loop at which the first partition of `_unread` came; None without any."""
         self._is_told = False
         """Whether a line about the present outage was written."""
         self._has_read = False
@@ -162,6 +164,16 @@ class Tail:
     def leaders(self) -> Mapping[int, int]:
         """Node id of the leader by partition, as last looked up; never changed in place."""
         return self._seen.leaders
+
+    @property
+    def unread(self) -> dict[str, int] | None:
+        """Return how many partitions could not be read when last tried, and for how long in ms any
+        could not; None if all are read.
+        """
+        if self._unread_since_s is None:
+            return None
+        for_s = asyncio.get_running_loop().time() - self._unread_since_s
+        return {"partitions": len(self._unread), "for_ms": int(for_s * 1000)}
 
     async def run(self) -> None:
         """Read until cancelled. Raises TopicChanged, NoRight if the right to read is missing from
@@ -359,6 +371,8 @@ class Tail:
         """Count a failure, and tell the first one of an outage."""
         self.stats.failures += 1
         self._unread.update(partitions)
+        if self._unread and self._unread_since_s is None:
+            self._unread_since_s = asyncio.get_running_loop().time()
         self._failed.set()
         if not self._is_told:
             self._is_told = True
@@ -368,6 +382,7 @@ class Tail:
         """Note that a partition was read. An outage is over when all have been."""
         self._unread.discard(partition)
         if not self._unread:
+            self._unread_since_s = None
             self._backoff.reset()
             if self._is_told:
                 self._is_told = False

@@ -7,8 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from groupkeeper import __version__
 from groupkeeper.observe.http_exchange import JSON
+from groupkeeper.web.json_schema import Schema, ref
 from groupkeeper.web.route import PLACE_PATTERN, Route
-from groupkeeper.web.schemas import Schema, ref, schemas
+from groupkeeper.web.schemas import schemas
 
 PREFIX: Final = "/api/v1/"
 _STREAM: Final = "text/event-stream"

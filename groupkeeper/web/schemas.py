@@ -10,6 +10,18 @@ from groupkeeper.history.rounds import JSON_FIELDS, Outage, Round
 from groupkeeper.protocol.group_event_types import TYPES
 from groupkeeper.protocol.group_events import ENVELOPE, INFERRED, SEEN_START
 from groupkeeper.web.group_list import STATES
+from groupkeeper.web.json_schema import (
+    FLAG,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    Schema,
+    array,
+    or_null,
+    record,
+    ref,
+    told,
+)
 
 MEMBERS_MOST: Final = PART_MEMBERS
 """Maximum number of members removed by a request, in one step with one rebalance."""
@@ -21,13 +33,6 @@ NAME_MOST: Final = 32_767
 """Maximum length of ids and topic names: Kafka's protocol has int16 lengths for strings."""
 EARLIEST, LATEST = "earliest", "latest"
 
-# Any: JSON Schema.
-Schema = dict[str, Any]
-
-TEXT: Final[Schema] = {"type": "string"}
-NUMBER: Final[Schema] = {"type": "integer"}
-FLAG: Final[Schema] = {"type": "boolean"}
-OBJECT: Final[Schema] = {"type": "object"}
 _ABOUT: Final[Mapping[str, Schema]] = {
     "cluster": TEXT | {"description": "Cluster id."},
     "node": NUMBER | {"description": "Node id of the server; -1 of an observer."},
@@ -35,35 +40,19 @@ _ABOUT: Final[Mapping[str, Schema]] = {
 _OBSERVES: Final = TEXT | {
     "description": "Bootstrap servers of the observed cluster. Absent unless this is an observer."
 }
-
-
-def told(schema: Schema, about: str) -> Schema:
-    return schema | {"description": about}
-
-
-def or_null(schema: Schema) -> Schema:
-    if "$ref" in schema:
-        return {"anyOf": [schema, {"type": "null"}]}
-    return schema | {"type": [schema["type"], "null"]}
-
-
-def array(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-def ref(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def record(**properties: Schema) -> Schema:
-    """Return the schema of an object with these properties, all required."""
-    return {"type": "object", "properties": properties, "required": [*properties]}
+_UNREAD: Final = told(
+    or_null(record(partitions=NUMBER, for_ms=NUMBER)),
+    "Of an observer, null while it reads all partitions of `__consumer_offsets`: how many it could "
+    "not read when last tried, and for how many ms there have been any. What their groups are is "
+    "as of then. Absent unless this is an observer.",
+)
 
 
 def answer(**properties: Schema) -> Schema:
     """Return the schema of a response, with the fields that identify the server."""
     whole = record(**_ABOUT, **properties)
     whole["properties"]["observes"] = _OBSERVES
+    whole["properties"]["unread"] = _UNREAD
     return whole
 
 

@@ -323,6 +323,21 @@ def test_it_survives_a_restart_of_the_broker(observed: Observed) -> None:
     assert codes(observed.inferred()) == codes(observed.told())
 
 
+def test_answers_say_since_when_the_cluster_cannot_be_read(observed: Observed) -> None:
+    play(observed.served)
+    observed.caught_up()
+    assert observed.web.found("groups", "billing")["unread"] is None
+    observed.cluster.is_down = True
+    observed.served.advance(20)
+    for path in (["groups"], ["groups", "billing"]):
+        unread = observed.web.found(*path)["unread"]
+        assert unread["partitions"] == len(observed.server.folds)
+        assert 15_000 <= unread["for_ms"] <= 20_000
+    observed.cluster.is_down = False
+    observed.caught_up()
+    assert observed.web.found("groups", "billing")["unread"] is None
+
+
 def test_a_stop_stores_the_state(observed: Observed) -> None:
     play(observed.served)
     observed.caught_up()

@@ -170,6 +170,22 @@ def test_a_broker_that_is_down_is_asked_ever_more_rarely_and_told_once(lines: Li
     assert told == ["partitions cannot be read", "all partitions are read again"]
 
 
+def test_it_says_how_many_partitions_cannot_be_read_and_for_how_long() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        await until(lambda: cluster.fetches(0) > 1 and cluster.fetches(1) > 1)
+        assert tail.unread is None
+        cluster.down = {0}
+        await until(lambda: tail.unread is not None)
+        await virtual(60)
+        assert tail.unread is not None
+        assert tail.unread["partitions"] == 1
+        assert 60_000 <= tail.unread["for_ms"] <= 61_000
+        cluster.down = set()
+        await until(lambda: tail.unread is None)
+
+    played(play, 2)
+
+
 def test_a_partition_without_leader_does_not_stop_the_others() -> None:
     async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
         cluster.leaders[0] = -1

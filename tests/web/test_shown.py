@@ -55,10 +55,34 @@ def test_the_page_of_an_observer_says_so_and_what_it_does_not_know() -> None:
     text = drawn("server.js", 'observerText("kafka:9092")')
     assert text.startswith("Observes the cluster at kafka:9092, read-only. Causes are inferred")
     assert drawn("server.js", "observerText(null)") is None
-    assert drawn("groups.js", 'lagTexts(null, "kafka:9092")') == ["not observed", ""]
+    assert drawn("groups.js", 'lagTexts(null, "kafka:9092")') == ["none known", ""]
     assert drawn("groups.js", "lagTexts(null, null)") == ["no offsets", ""]
-    noted = "(() => { link.saw('kafka:9092'); return link.observes; })()"
+    assert drawn("lag.js", "noneText(null)") == "The group has committed no offsets."
+    none = drawn("lag.js", "noneText('kafka:9092')")
+    assert none == "No committed offset with a log end is known."
+    noted = "(() => { link.saw('kafka:9092', null); return link.observes; })()"
     assert drawn("server.js", noted) == "kafka:9092"
+
+
+def test_the_page_of_an_observer_says_since_when_it_cannot_read_the_cluster() -> None:
+    """Not while it is short, and with one time as long as it lasts."""
+    told = drawn("server.js", "unreadText({ partitions: 50, at: 7 }, (at) => `at ${at}`).join('')")
+    assert told.startswith("The cluster cannot be read since at 7: groups of 50 partitions of")
+    assert "1 partition of" in drawn(
+        "server.js", "unreadText({ partitions: 1, at: 7 }, String).join('')"
+    )
+    code = """(() => {
+      let changes = 0;
+      link.addEventListener("change", () => (changes += 1));
+      const saw = (unread) => (link.saw("kafka:9092", unread), [link.unread?.at, changes]);
+      const shown = [null, 900, 6_000, 9_000, null].map(
+        (for_ms) => saw(for_ms && { partitions: 2, for_ms }));
+      return [shown.map(([at]) => at ?? null), shown.map(([, number]) => number)];
+    })()"""
+    times, changes = drawn("server.js", code)
+    assert [each is None for each in times] == [True, True, False, False, True]
+    assert times[2] == times[3]
+    assert changes == [1, 1, 2, 2, 3]
 
 
 def test_one_event_is_a_row_that_does_not_open() -> None:

@@ -9,19 +9,19 @@ from groupkeeper.testing import effects
 from groupkeeper.testing.faults.rules import Effect, When
 from groupkeeper.testing.time.control import MOST_S
 from groupkeeper.testing.views import MemberNow, Round
-from groupkeeper.web.openapi import Documented
-from groupkeeper.web.schemas import (
+from groupkeeper.web.json_schema import (
     FLAG,
     NUMBER,
     TEXT,
     Schema,
     array,
-    of_type,
     or_null,
     record,
     ref,
     told,
 )
+from groupkeeper.web.openapi import Documented
+from groupkeeper.web.schemas import of_type
 
 PREFIX: Final = "/control/v1/"
 WAIT_MOST_MS: Final = 300_000

@@ -5,7 +5,7 @@ import { left, time } from "./format.js";
 import { GroupView } from "./group.js";
 import { GroupsView } from "./groups.js";
 import { textures } from "./lanes.js";
-import { link, observerText } from "./server.js";
+import { link, observerText, unreadText } from "./server.js";
 import { openWithToken, token, tokenForm } from "./token.js";
 
 const GROUP = "/groups/";
@@ -56,7 +56,7 @@ function sayLive(isStream, atMs) {
 function sayTrouble() {
   show(observing, link.observes !== null && h("p", {}, observerText(link.observes)));
   if (!link.isLost) {
-    show(trouble);
+    show(trouble, link.unread && h("p", {}, unreadText(link.unread, time)));
     return;
   }
   const wait = link.nextAt === null ? "Trying now." : `Trying again ${left(link.nextAt - Date.now())}.`;

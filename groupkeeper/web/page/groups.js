@@ -26,9 +26,9 @@ export function stateOf(state) {
   return h("span", { class: `state ${state}` }, h("span", { "aria-hidden": "true" }, `${STATES[state] ?? "?"} `), state);
 }
 
-/** Format lag in records and time; null without committed offsets. */
+/** Format lag in records and time; null without committed offsets, of an observer also without ends of logs. */
 export function lagTexts(lag, observes = link.observes) {
-  if (lag === null) return [observes === null ? "no offsets" : "not observed", ""];
+  if (lag === null) return [observes === null ? "no offsets" : "none known", ""];
   const unknown = observes === null ? "unknown" : ""; // an observer does not read records
   const behind = lag.seconds === null ? unknown : lag.records ? span(lag.seconds * 1_000) : "";
   return [count(lag.records), behind];

@@ -3,13 +3,19 @@
 import { h, table } from "./dom.js";
 import { count, moment, span, time } from "./format.js";
 import { lanes, paint } from "./lanes.js";
+import { link } from "./server.js";
 
 const HOUR_MS = 3_600_000;
 const ROWS_MOST = 200;
 
+/** Tell that there are no committed offsets; an observer lists only those whose log end it was told. */
+export function noneText(observes = link.observes) {
+  return observes === null ? "The group has committed no offsets." : "No committed offset with a log end is known.";
+}
+
 /** Make the chart for one API response. */
 export function lagPicture(lag) {
-  if (lag.partitions.length === 0) return h("p", {}, "The group has committed no offsets.");
+  if (lag.partitions.length === 0) return h("p", {}, noneText());
   const points = [...lag.history, { at_ms: lag.at_ms, records: lag.records, lag_ms: lag.lag_ms }];
   const now = `${count(lag.records, "record")}${lag.records && lag.lag_ms !== null ? `, ${span(lag.lag_ms)} behind` : ""}`;
   const highest = points.reduce((one, other) => (other.records > one.records ? other : one));
@@ -45,7 +51,7 @@ function nice(number) {
 
 /** Make a table of committed offsets, log end offsets and lag. */
 export function offsetsTable(partitions) {
-  if (partitions.length === 0) return h("p", {}, "The group has committed no offsets.");
+  if (partitions.length === 0) return h("p", {}, noneText());
   const isCut = partitions.length > ROWS_MOST;
   const shown = isCut ? partitions.toSorted((one, other) => other.lag - one.lag).slice(0, ROWS_MOST) : partitions;
   return [

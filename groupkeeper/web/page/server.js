@@ -6,6 +6,7 @@ import { token } from "./token.js";
 const API = "api/v1/";
 const ANSWER_MS = 10_000;
 const LONGEST_PAUSE_MS = 30_000;
+const UNREAD_MS = 5_000; // an election of leaders is shorter
 
 /** An error response of the server; `message` is its text. */
 export class Refused extends Error {
@@ -58,7 +59,7 @@ async function answerOf(path, { headers = {}, ...options } = {}) {
   token.saw(answer.status);
   if (answer.ok) {
     const found = JSON.parse(body);
-    link.saw(found.observes ?? null);
+    link.saw(found.observes ?? null, found.unread ?? null);
     return found;
   }
   let text = body.trim();
@@ -79,6 +80,7 @@ function pauseMs(failures) {
 /** One loop polls for the return of the server, for all parts of the page. */
 class Link extends EventTarget {
   observes = null; // bootstrap servers of the cluster, if this is an observer
+  unread = null; // what an observer cannot read, and since when
   lostAt = null;
   tries = 0;
   nextAt = null;
@@ -94,9 +96,12 @@ class Link extends EventTarget {
     this.#plan();
   }
 
-  /** Note whether the server is an observer, and of which cluster. */
-  saw(observes) {
-    if (observes === this.observes) return;
+  /** Note whether the server is an observer, of which cluster, and what it cannot read for long. */
+  saw(observes, unread) {
+    const before = this.unread;
+    const isLong = unread !== null && unread.for_ms >= UNREAD_MS;
+    this.unread = isLong ? { partitions: unread.partitions, at: before?.at ?? Date.now() - unread.for_ms } : null;
+    if (observes === this.observes && this.unread?.partitions === before?.partitions) return;
     this.observes = observes;
     this.dispatchEvent(new Event("change"));
   }
@@ -136,6 +141,12 @@ export const link = new Link();
 export function observerText(observes) {
   if (observes === null) return null;
   return `Observes the cluster at ${observes}, read-only. Causes are inferred from what its groups wrote; each says how sure it is.`;
+}
+
+/** Tell which partitions an observer cannot read; `time` makes the element for Unix ms. */
+export function unreadText({ partitions, at }, time) {
+  const what = partitions === 1 ? "1 partition" : `${partitions} partitions`;
+  return ["The cluster cannot be read since ", time(at), `: groups of ${what} of __consumer_offsets are shown as they were then.`];
 }
 
 // -- polling -------------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ from tests.support.wire import Client, connect
 
 CROWD: Final = 120
 """Groups that are Empty: three pages of the list."""
+BACK_S: Final = 30.0
+"""A pause of the observer, an update of the page, and a margin."""
 QUIET: Final = "No rebalance is in progress."
 
 
@@ -161,6 +163,20 @@ def find_no_changes(window: Window, scene: Observed) -> None:
     journeys.find_no_changes(window)
 
 
+def lose_the_cluster(window: Window, scene: Observed) -> None:
+    """It stops and comes back: the page says since when it cannot be read, and goes on."""
+    window.open(ADDRESS)
+    window.wait_text(window.find(ROUNDS), "completed")
+    trouble = window.find("#trouble")
+    assert not trouble.inner_text()
+    scene.server.stop()
+    told = window.wait_text(trouble, "The cluster cannot be read since", "8 partitions of")
+    window.wait_text(window.find(".facts"), "billing-a")
+    window.check()
+    scene.server.start()
+    assert window.until(lambda: not trouble.inner_text(), BACK_S), told
+
+
 def _percent(confidence: float) -> str:
     return f"{round(confidence * 100)} %"
 
@@ -179,6 +195,7 @@ JOURNEYS: Final[tuple[Callable[[Window, Observed], None], ...]] = (
     journeys.see_names_as_text,
     journeys.ask_for_a_group_that_is_not_there,
     journeys.lose_the_server,
+    lose_the_cluster,  # the last one: members lose their connections
 )
 
 
