@@ -13,6 +13,7 @@ from groupkeeper.server.copied_data import (
     newest_epoch_of_commits,
     newest_epoch_of_logs,
 )
+from groupkeeper.server.unusable import opening_directory
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.backup.note import refuse_backup
@@ -72,7 +73,8 @@ class Directory:
             limits = replace(limits, journal_bytes=MEMORY_JOURNAL_BYTES)
             if "offsets.topic.segment.bytes" not in settings.given:
                 limits = replace(limits, segment_bytes=MEMORY_SEGMENT_BYTES)
-        self.store = Store(files, self._path, options.node_id, limits)
+        with opening_directory(self._path, "--data-dir"):
+            self.store = Store(files, self._path, options.node_id, limits)
         for what in self.store.take_repairs():
             _log.warning("data directory repaired", what=what)
         self._found = self.store.format

@@ -18,6 +18,7 @@ from groupkeeper.observe.metrics import Metrics
 from groupkeeper.observe.pages import pages
 from groupkeeper.observe.status import status_of
 from groupkeeper.server.tls import LOOK_S, ListenersTls
+from groupkeeper.server.unusable import listening_at
 from groupkeeper.settings.options import Address
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.files.files import Files
@@ -89,7 +90,9 @@ class HttpPort:
 
             gate = await asyncio.to_thread(self._gate, settings.http_tokens_file, settings)
             self._watching = asyncio.create_task(watch(gate.refresh, LOOK_S))
-        return await self._http.start(address, self._server.tls.of_http(), gate)
+        tls = self._server.tls.of_http()
+        with listening_at(address, "--http"):
+            return await self._http.start(address, tls, gate)
 
     def _gate(self, file: str, settings: Settings) -> "HttpGate":
         """Read the tokens. On a thread. Raises SettingsError."""

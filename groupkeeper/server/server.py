@@ -47,6 +47,7 @@ from groupkeeper.server.retention_lines import RetentionLines, topics_failed
 from groupkeeper.server.stopping import StopStage, complete_segments
 from groupkeeper.server.sync_threads import sync_threads
 from groupkeeper.server.tls import ListenersTls
+from groupkeeper.server.unusable import listening_at
 from groupkeeper.settings.options import Address, ServeOptions
 from groupkeeper.storage.errors import AppendFailed, Locked
 from groupkeeper.storage.files.at_once import AtOnce, one_after_another
@@ -154,7 +155,9 @@ class Server:
     async def _listen(self) -> None:
         for each in self._options.listeners:
             tls = self.tls.by_name.get(each.name)
-            self.bound[each.name] = bound = await self.listener.start(each.bind, each.name, tls)
+            with listening_at(each.bind, "--listen"):
+                bound = await self.listener.start(each.bind, each.name, tls)
+            self.bound[each.name] = bound
             self._advertised[each.name] = each.advertised or bound
         self.tls.watch()
 

@@ -21,6 +21,7 @@ from groupkeeper.history.rows import Told
 from groupkeeper.protocol.group_events import TOPIC, Event, decode
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.protocol.timed_batch import TimedRecord, size_of_record
+from groupkeeper.server.unusable import opening_directory
 from groupkeeper.storage.errors import Corrupt, Locked
 from groupkeeper.storage.files.files import Files
 from groupkeeper.storage.log.limits import Limits
@@ -70,9 +71,10 @@ class WatchStore:
     ) -> None:
         """Lock a directory, which is made if it is missing. Raises OtherDirectory and Locked."""
         self._files = files
-        check_mark(files, data_dir, cluster)
         try:
-            self.store = Store(files, data_dir, 0)
+            with opening_directory(data_dir, "--data"):
+                check_mark(files, data_dir, cluster)
+                self.store = Store(files, data_dir, 0)
         except Locked as problem:
             line = f"{data_dir} is in use by another observer: stop it, or choose another --data"
             raise Locked(line) from problem

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -93,6 +94,23 @@ def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path, capsys: Capt
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("groupkeeper: no Kafka node answers at 127.0.0.1:1 (")
     assert not (tmp_path / "data").exists()
+
+
+def test_what_the_system_does_not_give_is_one_line(
+    bootstrap: str, tmp_path: Path, capsys: Capture
+) -> None:
+    words = ["observe", "--bootstrap-server", bootstrap, "--data"]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        http = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert main([*words, str(tmp_path / "data"), "--http", http]) == 1
+        assert capsys.readouterr().err == (
+            f"groupkeeper: cannot listen at {http}: address already in use: stop what listens "
+            "there, or choose another --http\n"
+        )
+    assert main([*words, "/proc/observer", "--http", "127.0.0.1:0"]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("groupkeeper: /proc/observer cannot be used as a data directory (")
+    assert line.endswith("make it writable, or choose another --data")
 
 
 async def test_an_error_of_the_topic_is_told_as_it_is(tmp_path: Path) -> None:

@@ -139,7 +139,8 @@ def test_a_kafka_port_in_use_is_one_line(start: Start) -> None:
     code, err = ended(start("--data-dir", "other", "--listen", f"127.0.0.1:{port}"))
     assert (code, err.count("\n")) == (1, 1)
     assert err.startswith("groupkeeper: ")
-    assert "address already in use" in err
+    assert f"cannot listen at 127.0.0.1:{port}: address already in use" in err
+    assert err.endswith("stop what listens there, or choose another --listen\n")
 
 
 def test_an_http_port_in_use_is_one_line_and_what_was_started_is_stopped(
@@ -153,8 +154,8 @@ def test_an_http_port_in_use_is_one_line_and_what_was_started_is_stopped(
             asyncio.run(main._serve(server, options, WatchedSelector()))
         code, err = ended(start("--data-dir", "data", "--http", f"127.0.0.1:{http[1]}"))
     assert (code, err.count("\n")) == (1, 1)
-    assert "in use" in err
-    assert f"{http[1]}" in err
+    assert f"cannot listen at 127.0.0.1:{http[1]}: address already in use" in err
+    assert err.endswith("stop what listens there, or choose another --http\n")
 
 
 def test_a_data_directory_that_cannot_be_made_is_one_line(start: Start, tmp_path: Path) -> None:
@@ -162,6 +163,10 @@ def test_a_data_directory_that_cannot_be_made_is_one_line(start: Start, tmp_path
     code, err = ended(start())
     assert code != 0
     assert err.count("\n") == 1
+    code, err = ended(start("--data-dir", "/proc/groupkeeper"))
+    assert (code, err.count("\n")) == (1, 1)
+    assert err.startswith("groupkeeper: /proc/groupkeeper cannot be used as a data directory (")
+    assert err.endswith("or choose another --data-dir\n")
 
 
 def test_others_are_let_into_nothing_in_the_data_directory(start: Start, tmp_path: Path) -> None:
