@@ -82,7 +82,7 @@ def _standstill(current: Round) -> str:
     if current.protocol_type not in (None, CONSUMER):
         return f"{took}."
     if current.from_state == "Empty":
-        return f"Consumption began after {still}."
+        return f"Consumption began after {still}." if current.standstill_ms else ""
     if keeps_partitions(current):
         text = f"{took}; partitions that stayed were consumed meanwhile."
     elif not current.standstill_ms:

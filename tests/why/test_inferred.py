@@ -160,6 +160,15 @@ def test_sentences(current: Round, said: str) -> None:
     assert said in paragraph(current)
 
 
+def test_an_epoch_that_took_no_time_says_nothing_of_consumption() -> None:
+    """A record has the epoch of the first member at once; when its client reads is not known."""
+    begun = {"group_type": "consumer", "from_state": "Empty"}
+    took = inferred("member_joined", ANN, **begun, standstill_ms=1_000)
+    assert "Consumption began after 1.0 s." in paragraph(took)
+    at_once = inferred("member_joined", ANN, **begun, standstill_ms=0)
+    assert "Consumption" not in paragraph(at_once)
+
+
 def test_every_code_that_is_inferred_has_its_sentence_and_advice() -> None:
     assert _SENTENCES.keys() == _ADVICE.keys() == CONFIDENCE.keys() - {"unknown"}
     for code in CONFIDENCE:

@@ -68,7 +68,8 @@ IDLE_WAIT_MS: Final = 2_000
 @click.option("--watch", is_flag=True, help="Keep running: print each rebalance when it ends.")
 @http_options(
     None,
-    "HTTP port for the current state.  [default: port 9644 of the coordinator's host]",
+    "HTTP port for the current state, of the server or an observer.  [default: port 9644 of the "
+    "coordinator's host]",
     off=True,
 )
 @cluster_options
@@ -213,10 +214,10 @@ class _Report:
         shown = last_rounds(entries, most)
         remark_on(found, self._group, shown)
         self._printer.entries(shown)
-        if self._events_enabled() is None:
-            await self._tell_described()
-        else:  # a Groupkeeper server
+        if self._events_enabled() is not None or self._is_http_given():
             await self._tell_now()
+        else:  # no Groupkeeper server, and no observer was named
+            await self._tell_described()
         remark_on_skipped(log)
         if watch:
             await self._watch(log, told)
@@ -234,6 +235,9 @@ class _Report:
         return self._settings.get(EVENTS_ENABLED)
 
     # -- the present -----------------------------------------------------------------------------
+
+    def _is_http_given(self) -> bool:
+        return self._http is not None and self._http.address is not None
 
     async def _tell_now(self) -> None:
         """Print the live state from the HTTP port, or else the state from DescribeGroups."""
