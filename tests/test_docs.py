@@ -6,6 +6,7 @@ Not a test of behaviour: `make check` runs this module by itself.
 import ast
 import builtins
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -49,6 +50,7 @@ ELSEWHERE = frozenset(
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)", re.MULTILINE)
+_EXTRAS = re.compile(r"\bpip install ['\"]?(?:groupkeeper|\.)\[([\w,-]+)\]")
 _CALL = re.compile(r"\(.*\)$")
 _TEST = re.compile(r"(?:test_|\.\.\._)\w+(?:\.\.\.)?")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -223,6 +225,14 @@ def linked(page: Path) -> set[Path]:
     targets = (inline or reference for inline, reference in _LINK.findall(text_of(str(page))))
     paths = (target.partition("#")[0] for target in targets if "://" not in target)
     return {(page.parent / path).resolve() for path in paths if path}
+
+
+def test_extras_that_are_installed_exist() -> None:
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    files = [*(ROOT / page for page in PAGES), *(ROOT / "groupkeeper").rglob("*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    found = {name for text in texts for each in _EXTRAS.findall(text) for name in each.split(",")}
+    assert {"sasl", "tls"} <= found <= project["optional-dependencies"].keys()
 
 
 def test_the_index_lists_every_page_once() -> None:

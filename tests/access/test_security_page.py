@@ -122,7 +122,7 @@ def test_the_commands_of_the_page_lead_to_scram_over_tls(shell: Shell, tmp_path:
 
 
 def test_the_extras_of_the_page_are_there() -> None:
-    wanted = re.search(r"^pip install 'groupkeeper\[(.+)\]'$", commands()[0], re.MULTILINE)
+    wanted = re.search(r"^pip install '\.\[(.+)\]'$", commands()[0], re.MULTILINE)
     assert wanted is not None
     extras = re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert set(wanted[1].split(",")) <= set(extras)
