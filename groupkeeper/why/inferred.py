@@ -305,13 +305,14 @@ def _after_leave(current: Round) -> str:
     known = f" ({limit} for this member)" if limit else ""
     if likely == MAX_POLL:
         return f"If it was not closed, a batch took longer than max.poll.interval.ms{known}."
-    if current.returned_ms is None:
-        return "Nothing is wrong if it was meant to stop."
-    return (
-        f"It came back {span(current.returned_ms)} after its last commit. If it was not restarted, "
+    asked = (
         "its log says whether its application called poll later than "
         f"max.poll.interval.ms{known} allows."
     )
+    if current.returned_ms is None:
+        return f"Nothing is wrong if it was meant to stop. If it was not, {asked}"
+    back = span(current.returned_ms)
+    return f"It came back {back} after its last commit. If it was not restarted, {asked}"
 
 
 def _after_expiry(current: Round) -> str:

@@ -203,6 +203,11 @@ def test_advice_names_what_is_known() -> None:
         "its application called poll later than max.poll.interval.ms (60000 for this member) "
         "allows."
     )
+    found = inferred("member_left", ANN, rebalance_timeout_ms=60_000)
+    assert advice(found) == (
+        "Nothing is wrong if it was meant to stop. If it was not, its log says whether its "
+        "application called poll later than max.poll.interval.ms (60000 for this member) allows."
+    )
     found = inferred("session_expired", ANN, returned_ms=40_000)
     assert advice(found).startswith("It was back 40 s after its last commit. Find what ended")
     found = inferred("member_joined", ANN, repeats=3, repeats_since_ms=9_000)
