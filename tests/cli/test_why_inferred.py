@@ -411,6 +411,15 @@ async def test_the_last_cause_is_inferred_from_the_last_hour(
     assert json.loads(out)["last_cause"] is None
 
 
+async def test_an_unknown_last_cause_has_no_figure(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record before the only one of the last hour is not read."""
+    monkeypatch.setattr(time, "time", lambda: NOON / 1000 + 3_600 + 115)
+    out, _ = await describe(node_with(grown(generation=7)), capsys)
+    assert out.rstrip().endswith("2025-11-22 12:02:00.000Z unknown (inferred)")
+
+
 async def test_a_last_cause_that_cannot_be_inferred_is_one_line(capsys: Capture) -> None:
     out, err = await describe(node_with(None), capsys)
     assert out.rstrip().endswith("-")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from groupkeeper.cli.why.inferred import Wanted, read_inferred
 from groupkeeper.cli.why.read import read_last
 from groupkeeper.cli.why.show import remark
+from groupkeeper.history.causes import UNKNOWN
 from groupkeeper.history.rounds import Round, SessionLimits
 from groupkeeper.why.inferred import sure_text
 from groupkeeper.why.texts import time_text
@@ -58,8 +59,11 @@ async def _last_round(client: "Client", group: str) -> Round | str | None:
 
 
 def cause_column(current: Round) -> str:
-    """Return time and cause of a rebalance: `2026-11-22 03:00:46.300Z member_left`."""
+    """Return time and cause of a rebalance: `2026-11-22 03:00:46.300Z member_left`. An unknown one
+    has no figure, as in `groupkeeper why`.
+    """
     at_ms = current.ended_at_ms if current.source else current.started_at_ms
-    code = (current.cause or {}).get("code") or "unknown"
-    sure = f" ({sure_text({'confidence': current.confidence})})" if current.source else ""
+    code = (current.cause or {}).get("code") or UNKNOWN
+    about = {} if code == UNKNOWN else {"confidence": current.confidence}
+    sure = f" ({sure_text(about)})" if current.source else ""
     return f"{time_text(at_ms)} {code}{sure}"
