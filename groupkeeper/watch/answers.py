@@ -1,5 +1,5 @@
 """What the observed cluster answers about groups, beside their records, and what is to be asked:
-see `unsaid`. Folds read and want on another thread than the one that asks.
+see `cluster_asking`. Folds read and want on another thread than the one that asks.
 """
 
 from dataclasses import dataclass, field

@@ -23,9 +23,9 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import CorruptBatch
+from groupkeeper.watch.cluster_asking import all_names, session_limits
 from groupkeeper.watch.inferred import GroupEvents
 from groupkeeper.watch.records import LogReader
-from groupkeeper.watch.unsaid import all_names, session_limits
 
 RIGHTS: Final = f"READ on the topic {OFFSETS_LOG}, DESCRIBE on the group"
 """The rights that a client needs to read the records of a group."""

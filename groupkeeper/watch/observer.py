@@ -33,12 +33,12 @@ from groupkeeper.topics.partitions import InternalLogs
 from groupkeeper.topics.topics import Topics, TopicsWorld
 from groupkeeper.turns import PacedTurns
 from groupkeeper.watch.asking import Asker
+from groupkeeper.watch.cluster_asking import ClusterAsker
 from groupkeeper.watch.ends import LogEnds
 from groupkeeper.watch.partition import FoldStep, PartitionWatch
 from groupkeeper.watch.report import Report, answered, numbers
 from groupkeeper.watch.store import WatchStore
 from groupkeeper.watch.tail import RECREATED, Tail, TopicSeen
-from groupkeeper.watch.unsaid import UnsaidAsker
 from groupkeeper.watch.views import WRITTEN, WatchedGroup, WatchedGroups, counts_of, view_of
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Observer:
         )
         self._bootstrap, self._is_asking = options.bootstrap, options.ask
         self.tls = ListenersTls((), self._settings, self.metrics)
-        self._unsaid = UnsaidAsker(client.apart(), is_on=options.ask)
+        self._cluster_asker = ClusterAsker(client.apart(), is_on=options.ask)
         self.folds: list[PartitionWatch] = []
         self._positions: list[int] = []
         self._epochs = [-1] * seen.partitions
@@ -146,7 +146,7 @@ class Observer:
         store.personal = Personal(mode, store.directory_id)
         logs = InternalLogs(store.log_of, self.call, store.is_new)
         self.topics.partitions.internal[EVENT_TOPIC] = logs
-        await self._unsaid.ask_all_names()
+        await self._cluster_asker.ask_all_names()
         for number in range(self._seen.partitions):
             fold, views = await self.call(self._open, number)
             self.folds.append(fold)
@@ -172,7 +172,7 @@ class Observer:
         return WatchStore(*where, self._seen.partitions, self._cluster, self.clock.wall)
 
     def _open(self, number: int) -> tuple[PartitionWatch, list[tuple[str, WatchedGroup | None]]]:
-        fold = self.watch_store.open(number, self._unsaid.answers)
+        fold = self.watch_store.open(number, self._cluster_asker.answers)
         return fold, [(name, view_of(name, group)) for name, group in fold.groups.items()]
 
     def _topics(self) -> Topics:
@@ -219,7 +219,7 @@ class Observer:
         """Observe until cancelled. Raises TopicChanged, StorageError and OSError."""
         parts = [self._care(), self.tail.run()]
         if self._is_asking:
-            parts += [self.asker.run(), self.ends.run(), self._unsaid.run()]
+            parts += [self.asker.run(), self.ends.run(), self._cluster_asker.run()]
         tasks = [asyncio.create_task(each) for each in parts]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -40,8 +40,8 @@ class Shown:
         self.observed.caught_up()
         self.observed.run(self.observed._ended())
         self.server = self.observed.server
-        self.server._unsaid.answers.names |= NAMES
-        self.server._unsaid.answers.sessions["g"] = SessionLimit(45_000, 5_000)
+        self.server._cluster_asker.answers.names |= NAMES
+        self.server._cluster_asker.answers.sessions["g"] = SessionLimit(45_000, 5_000)
         self.web = self.observed.web
 
     def take(self, data: bytes) -> None:
@@ -98,7 +98,7 @@ def test_its_members_have_epochs_and_partitions(shown: Shown) -> None:
 
 
 def test_the_name_of_a_topic_that_was_told_later_is_shown_without_a_commit(shown: Shown) -> None:
-    names = shown.server._unsaid.answers.names
+    names = shown.server._cluster_asker.answers.names
     names.clear()
     made = two()
     shown.take(made.data)
@@ -111,7 +111,7 @@ def test_the_name_of_a_topic_that_was_told_later_is_shown_without_a_commit(shown
 
 
 def test_a_session_timeout_that_the_cluster_did_not_tell_is_null(shown: Shown) -> None:
-    shown.server._unsaid.answers.sessions.clear()
+    shown.server._cluster_asker.answers.sessions.clear()
     shown.take(two().data)
     rows = shown.web.found("groups", "g", "members")["members"]
     assert [row["session_timeout_ms"] for row in rows] == [None, None]

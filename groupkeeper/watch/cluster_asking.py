@@ -1,7 +1,7 @@
 """Asks the observed cluster for what records do not say: names of topics, of which they have ids,
 and session timeouts of consumer groups (KIP-848), which are settings of brokers.
 
-    asker = UnsaidAsker(client)
+    asker = ClusterAsker(client)
     await asker.ask_all_names()
     asker.answers.want(group, newer)    # by folds; asked for by `asker.run()`, a task
 
@@ -62,7 +62,7 @@ async def session_limits(client: Client, groups: Iterable[str]) -> dict[str, Ses
     return found
 
 
-class UnsaidAsker:
+class ClusterAsker:
     """Asks for what records do not say."""
 
     def __init__(self, client: Client, *, is_on: bool = True) -> None:

@@ -25,15 +25,21 @@ from groupkeeper.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from groupkeeper.watch import answers as answers_module
-from groupkeeper.watch import unsaid
+from groupkeeper.watch import cluster_asking
 from groupkeeper.watch.answers import ClusterAnswers
-from groupkeeper.watch.unsaid import AGAIN_S, ASK_S, ASKED_AT_ONCE, PAUSE_MOST_S, UnsaidAsker
+from groupkeeper.watch.cluster_asking import (
+    AGAIN_S,
+    ASK_S,
+    ASKED_AT_ONCE,
+    PAUSE_MOST_S,
+    ClusterAsker,
+)
 from tests.conftest import Lines
 from tests.support.newer_log import ORDERS, OTHERS
 from tests.support.virtual_loop import VirtualLoop
 from tests.watch.cluster import virtual
 
-Play = Callable[["SaidCluster", UnsaidAsker, ClusterAnswers], Awaitable[None]]
+Play = Callable[["SaidCluster", ClusterAsker, ClusterAnswers], Awaitable[None]]
 
 
 class SaidCluster:
@@ -78,7 +84,7 @@ class SaidCluster:
         return DescribeConfigsResult(resource_name=group, configs=configs)
 
 
-def want(asker: UnsaidAsker, topics: Sequence[str] = (), groups: Sequence[str] = ()) -> None:
+def want(asker: ClusterAsker, topics: Sequence[str] = (), groups: Sequence[str] = ()) -> None:
     """Let a fold read records that say nothing of these."""
     newer = NewerStory()
     newer.topics.unnamed += topics
@@ -94,7 +100,7 @@ def play(playing: Play) -> None:
     cluster = SaidCluster()
 
     async def run() -> None:
-        asker = UnsaidAsker(cast("Client", cluster))
+        asker = ClusterAsker(cast("Client", cluster))
         running = asyncio.create_task(asker.run())
         await playing(cluster, asker, asker.answers)
         running.cancel()
@@ -108,7 +114,7 @@ def play(playing: Play) -> None:
 
 
 def test_names_of_all_topics_are_asked_for_at_once() -> None:
-    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
         await asker.ask_all_names()
         assert answers.names == {ORDERS: "orders", OTHERS: "others"}
         assert len(cluster.asked) == 1
@@ -117,7 +123,7 @@ def test_names_of_all_topics_are_asked_for_at_once() -> None:
 
 
 def test_a_topic_that_is_new_is_asked_for_by_its_id() -> None:
-    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
         want(asker, topics=[id_text(ORDERS)])
         await virtual(ASK_S)
         assert answers.names == {ORDERS: "orders"}
@@ -128,7 +134,7 @@ def test_a_topic_that_is_new_is_asked_for_by_its_id() -> None:
 
 
 def test_a_topic_that_is_gone_is_not_asked_for_again_and_again() -> None:
-    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
         cluster.topics.clear()
         want(asker, topics=[id_text(ORDERS)])
         await virtual(60)
@@ -138,7 +144,7 @@ def test_a_topic_that_is_gone_is_not_asked_for_again_and_again() -> None:
 
 
 def test_settings_of_sessions_are_asked_for_by_group(lines: Lines) -> None:
-    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
         want(asker, groups=["g", "no"])
         await virtual(ASK_S)
         assert answers.sessions == {"g": SessionLimit(50_000, 7_000)}
@@ -152,7 +158,7 @@ def test_settings_of_sessions_are_asked_for_by_group(lines: Lines) -> None:
 
 
 def test_a_group_without_an_answer_is_asked_for_again_after_a_while() -> None:
-    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
         want(asker, groups=["no"])
         await virtual(2 * ASK_S)
         cluster.errors.clear()  # the right is granted
@@ -168,7 +174,7 @@ def test_a_group_without_an_answer_is_asked_for_again_after_a_while() -> None:
 
 
 def test_an_error_of_a_later_kafka_ends_nothing() -> None:
-    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
         cluster.errors["later"] = 999
         want(asker, groups=["later"])
         await virtual(2 * ASK_S)
@@ -180,7 +186,7 @@ def test_an_error_of_a_later_kafka_ends_nothing() -> None:
 
 
 def test_many_are_asked_for_in_several_requests() -> None:
-    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
         want(asker, groups=[f"g{number}" for number in range(ASKED_AT_ONCE + 10)])
         await virtual(3 * ASK_S)
         assert [each for _, each in cluster.asked] == [ASKED_AT_ONCE, 10]
@@ -191,9 +197,9 @@ def test_many_are_asked_for_in_several_requests() -> None:
 
 def test_what_waits_and_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers_module, "WANTED_MOST", 3)
-    monkeypatch.setattr(unsaid, "SESSIONS_MOST", 4)
+    monkeypatch.setattr(cluster_asking, "SESSIONS_MOST", 4)
 
-    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
         for first in ("a", "b"):
             want(asker, groups=[f"{first}{number}" for number in range(9)])
             await virtual(3 * ASK_S)
@@ -206,7 +212,7 @@ def test_what_waits_and_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch
 def test_a_cluster_that_does_not_answer_is_asked_after_longer_and_longer_pauses(
     lines: Lines,
 ) -> None:
-    async def playing(cluster: SaidCluster, asker: UnsaidAsker, answers: ClusterAnswers) -> None:
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
         cluster.is_down = True
         want(asker, topics=[id_text(ORDERS)], groups=["g"])
         await virtual(400)
