@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -38,20 +39,93 @@ async def told(capsys: Capture, *more: str) -> tuple[str, str]:
     return out, err
 
 
-async def test_an_observer_that_is_named_tells_the_present(capsys: Capture) -> None:
+async def observer_told(
+    capsys: Capture, events: list[Any] | None, *more: str, status: int = 200
+) -> tuple[str, str]:
+    """With an observer that has these events; None: a port that is not that of an observer."""
+
     async def api(request: HttpRequest) -> HttpAnswer:
+        about: dict[str, Any] = {"cluster": CLUSTER, "live": LIVE}
+        if request.path == "groups/g/events":
+            assert request.query == "limit=1000"
+            about |= {"events": events or [], "observes": None if events is None else "kafka:9092"}
+            about |= {"error": "50 records are left to read"}
+            return HttpAnswer(status, json.dumps(about).encode())
         assert request.path == "groups/g"
-        return HttpAnswer(200, json.dumps({"cluster": CLUSTER, "live": LIVE}).encode())
+        return HttpAnswer(200, json.dumps(about).encode())
 
     server = HttpServer({"/api/v1/": api})
     host, port = await server.start(("127.0.0.1", 0))
     try:
-        out, err = await told(capsys, "--http", f"{host}:{port}")
+        return await told(capsys, "--http", f"{host}:{port}", *more)
     finally:
         await server.close()
+
+
+def stored(number: int = 0) -> list[Any]:
+    """A round of an observer's events, which are later than the records of the cluster."""
+    who = {"member": "b-1", "client_id": "b", "host": "10.0.0.8", "instance": None}
+    cause = {"code": "member_left", "who": who}
+    sure = {"source": "log", "confidence": 0.98}
+    started = {"type": "rebalance_started", "cause": cause, "from_state": "Stable", **sure}
+    gone = {"type": "member_removed", "who": who, "cause": cause, **sure}
+    over = {"type": "rebalance_abandoned", "why": "emptied", **sure}
+    envelope = {
+        "v": 1,
+        "group": "g",
+        "epoch": 0,
+        "node": -1,
+        "state": "Empty",
+        "mono_ms": 0,
+        "round": 1,
+        "generation": 2,
+    }
+    at_ms = 1_795_870_800_000 + 1_000 * number
+    return [
+        {**envelope, "seq": 3 * number + seq, "at_ms": at_ms, **each}
+        for seq, each in enumerate((started, gone, over))
+    ]
+
+
+async def test_an_observer_tells_what_it_has_stored(capsys: Capture) -> None:
+    out, err = await observer_told(capsys, stored())
+    assert "Inferred, 98 %: b-1 (on 10.0.0.8) left" in " ".join(out.split())
+    assert "joined the empty group" not in out
+    assert out.splitlines()[-1] == "Now: PreparingRebalance for 3.0 s, generation 1, 0 members."
+    assert err.startswith("groupkeeper: causes are inferred by the observer at 127.0.0.1:")
+    assert err.count("\n") == 1
+
+
+async def test_no_more_events_are_asked_for_and_that_is_told(capsys: Capture) -> None:
+    events = [each for number in range(334) for each in stored(number)][:1_000]
+    _, err = await observer_told(capsys, events)
+    assert "an observer tells the last 1000 events of a group, since 2026-11-28" in err
+    _, err = await observer_told(capsys, events, "--json", "--since", "2026-11-29T00:00")
+    assert "an observer tells" not in err
+
+
+async def test_events_that_cannot_be_read_are_counted(capsys: Capture) -> None:
+    _, err = await observer_told(capsys, [*stored(), {"v": 99}])
+    assert "skipped 1 record that is no event (a group event of version 99" in err
+
+
+async def test_an_observer_whose_events_cannot_be_read_is_told(capsys: Capture) -> None:
+    """Its partition is not read to its end yet."""
+    out, err = await observer_told(capsys, stored(), status=503)
+    assert "joined the empty group" in out and "Now: PreparingRebalance" in out
+    assert "50 records are left to read: the observer's causes are not shown" in err
+
+
+async def test_an_observer_that_has_stored_nothing_tells_the_present(capsys: Capture) -> None:
+    out, err = await observer_told(capsys, [])
     assert "Inferred, 99 %: a (on 10.0.0.7) joined the empty group." in " ".join(out.split())
     assert out.splitlines()[-1] == "Now: PreparingRebalance for 3.0 s, generation 1, 0 members."
     assert err.count("\n") == 1  # that causes are inferred
+
+
+async def test_a_port_that_is_not_that_of_an_observer_tells_the_present(capsys: Capture) -> None:
+    out, _ = await observer_told(capsys, None)
+    assert "Inferred, 99 %: a (on 10.0.0.7) joined the empty group." in " ".join(out.split())
 
 
 async def test_one_that_does_not_answer_is_a_line(capsys: Capture) -> None:

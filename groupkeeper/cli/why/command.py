@@ -32,7 +32,7 @@ from groupkeeper.cli.why.show import Printer, remark
 from groupkeeper.cli.why.times import since_option
 from groupkeeper.history.coverage import OFFSETS_LOG
 from groupkeeper.history.returns import find_returns
-from groupkeeper.history.rounds import Round
+from groupkeeper.history.rounds import Round, SessionLimits
 from groupkeeper.protocol.group_events import TOPIC
 from groupkeeper.why.entries import last_rounds
 from groupkeeper.why.texts import time_text
@@ -87,7 +87,7 @@ def why(
     HTTP port for the current activity of the group. Other Kafka clusters store no causes: there
     they are inferred from the group's records in `__consumer_offsets`, of the last hour unless
     --since or --last say otherwise, and each says how sure it is. That needs READ on this topic
-    and DESCRIBE on the group.
+    and DESCRIBE on the group. With --http an observer of that cluster is asked, which knows more.
 
     \b
       groupkeeper why billing
@@ -116,6 +116,8 @@ class _Report:
         self._views: LiveViews | None = None
         self._problem = ""
         """The last error of the HTTP port."""
+        self._untold = ""
+        """Why an observer's causes are missing, if the HTTP port tells the present."""
         self._settings: dict[str, str] = {}
         """Settings of the group's coordinator."""
         self._printer = Printer(as_json=cluster.as_json)
@@ -137,6 +139,8 @@ class _Report:
         entries = told.all(with_rest=not watch)
         is_known = any(isinstance(each, Round) or each.group for each in entries)
         if not is_known and not told.left_out:
+            if not watch and await self._show_observed(last, since, limits):
+                return 0
             wanted = Wanted(since, last or 0)
             found = await read_inferred(self._client, self._group, wanted, limits)
             if isinstance(found, Inferred) and found.told.entries:
@@ -177,6 +181,8 @@ class _Report:
     async def _infer(self, last: int | None, since: int | None, *, watch: bool) -> None:
         """Show what the records of the group show. Raises CommandRefused for a missing group."""
         limits = session_limits(self._settings)
+        if not watch and await self._show_observed(last, since, limits):
+            return
         wanted = Wanted(since, last or 0, to_record=watch)
         found = await read_inferred(self._client, self._group, wanted, limits)
         if isinstance(found, Inferred):
@@ -194,6 +200,36 @@ class _Report:
                 "state and members are all that is known"
             )
         self._printer.text(described_text(group), **described_json(group))
+
+    async def _show_observed(
+        self, last: int | None, since: int | None, limits: SessionLimits
+    ) -> bool:
+        """Print what the observer at the HTTP port has stored. Returns False if it has nothing, and
+        if no observer was named.
+        """
+        from groupkeeper.cli.why.observed import read_observed
+
+        if self._http is None or self._http.address is None:
+            return False
+        most = last or (LAST if since is None else None)
+        try:
+            views = await find_views(self._client, self._group, self._http)
+            found = await read_observed(views, Wanted(since, most or 0), limits)
+        except NoLiveView as problem:
+            self._untold = f"{problem}: the observer's causes are not shown"
+            return False
+        if found is None:
+            return False
+        entries = found.told.all()
+        if entries:
+            remark(f"causes are inferred by the observer at {views.where}")
+            if found.told.left_out:
+                remark(found.told.left_out)
+            self._printer.entries(last_rounds(entries, most))
+            await self._tell_now()
+        unknown = found.told.folding.unknown
+        self._printer.skipped(unknown, found.unreadable, found.first_error)
+        return bool(entries)
 
     async def _show_inferred(self, found: Inferred, most: int | None, *, watch: bool) -> None:
         """Print the last rounds (None: all). Raises CommandRefused for a missing group."""
@@ -249,6 +285,8 @@ class _Report:
                 self._views = None
                 remark(f"{problem}: missing members are not shown; {problem.advice}")
             else:
+                if self._untold:
+                    remark(self._untold)
                 if view is not None:
                     self._printer.live(view)
                     return

@@ -42,8 +42,16 @@ class LiveViews:
 
     async def view(self) -> dict[str, Any] | None:
         """Return the current state of the group; None if it does not exist. Raises NoLiveView."""
-        where = self._port.where
-        path = f"/api/v1/groups/{quote(self._group, safe='')}"
+        found = await self.ask()
+        live: dict[str, Any] | None = None if found is None else found.get("live")
+        return live
+
+    async def ask(self, more: str = "") -> dict[str, Any] | None:
+        """Return the answer about the group, or about `more` of it, a path with a query; None if
+        the group is not known. Raises NoLiveView.
+        """
+        where = self.where
+        path = f"/api/v1/groups/{quote(self._group, safe='')}{more}"
         try:
             status, found = await asyncio.to_thread(
                 ask_json, self._port, path, TIMEOUT_S, MOST_BYTES
@@ -61,8 +69,12 @@ class LiveViews:
             return None
         if status != HTTPStatus.OK:
             raise NoLiveView(f"{where}: {found.get('error') or status}")
-        live: dict[str, Any] | None = found.get("live")
-        return live
+        return found
+
+    @property
+    def where(self) -> str:
+        """The address of the port, as text."""
+        return self._port.where
 
 
 async def find_views(client: "Client", group: str, port: HttpTarget) -> LiveViews:
