@@ -148,12 +148,12 @@ OF_POLICIES = {
 def test_every_cause_every_guess_and_every_type_of_event_is_in_a_transcript() -> None:
     """But for `operator`: no request asks for such a rebalance, only the test bench does
     (tests/testing/test_group_control.py). Nor does a request stop the coordinator
-    (tests/coordinator/test_stalls.py), and only observers lose history. Apache Kafka has no
-    policies of groups, with which the transcripts could be compared
+    (tests/coordinator/test_stalls.py), and only observers lose history, and see groups of another
+    type. Apache Kafka has no policies of groups, with which the transcripts could be compared
     (tests/coordinator/test_seats.py).
     """
     add = "play it in a transcript (causes.txt has most), with its `event:` lines"
-    others = {COORDINATOR_STALLED, "history_lost", *OF_POLICIES}
+    others = {COORDINATOR_STALLED, "history_lost", "group_converted", *OF_POLICIES}
     assert {kind for _, kind, _ in EVENTS} == set(TYPES) - others, add
     codes = {str(code) for code in CauseCode}
     assert _written("cause") == codes - {CauseCode.OPERATOR, *OF_POLICIES}, add
