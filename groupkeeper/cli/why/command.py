@@ -213,7 +213,7 @@ class _Report:
             return False
         most = last or (LAST if since is None else None)
         try:
-            views = await find_views(self._client, self._group, self._http)
+            views = self._views = await find_views(self._client, self._group, self._http)
             found = await read_observed(views, Wanted(since, most or 0), limits)
         except NoLiveView as problem:
             self._untold = f"{problem}: the observer's causes are not shown"
@@ -279,7 +279,8 @@ class _Report:
         """Print the live state from the HTTP port, or else the state from DescribeGroups."""
         if self._http is not None:
             try:
-                self._views = await find_views(self._client, self._group, self._http)
+                if self._views is None:
+                    self._views = await find_views(self._client, self._group, self._http)
                 view = await self._views.view()
             except NoLiveView as problem:
                 self._views = None
