@@ -17,7 +17,7 @@ from groupkeeper.history.rows import SEEN
 
 
 class Sighting(NamedTuple):
-    """What an answer shows of a group. The moment is between `from_ms` and `until_ms`, both Unix ms
+    """A group as an answer shows it. The moment is between `from_ms` and `until_ms`, both Unix ms
     of the coordinator's clock. `members` are ids; None if the answer does not list them.
     """
 
@@ -28,7 +28,7 @@ class Sighting(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What an observer asked about a group."""
+    """Answers to an observer about a group."""
 
     sightings: Sequence[Sighting] = ()
     idle: Mapping[tuple[str, int], int] = {}

@@ -46,7 +46,7 @@ class GoneMember:
 
 @dataclass(slots=True)
 class EpochChanges:
-    """What one step of the coordinator changed, in the order of its records."""
+    """Changes of one step of the coordinator, in the order of its records."""
 
     joined: list[NewerMember] = field(default_factory=list)
     gone: list[GoneMember] = field(default_factory=list)

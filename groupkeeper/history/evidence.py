@@ -1,4 +1,4 @@
-"""What is known when the cause of a rebalance is inferred: the commits for the partitions of each
+"""Evidence from which the cause of a rebalance is inferred: the commits for the partitions of each
 member, and how the record of the rebalance differs from the one before.
 
 A commit shows that its member was alive. Times are Unix ms.

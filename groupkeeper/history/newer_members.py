@@ -59,7 +59,7 @@ class NewerMember:
 
     @property
     def wants(self) -> tuple[tuple[str, ...] | None, str]:
-        """What it subscribes to."""
+        """Topics and pattern that it subscribes to."""
         return self.topics, self.pattern
 
     @property

@@ -1,4 +1,4 @@
-"""What the observed cluster answers about groups, beside their records, and what is to be asked:
+"""Answers of the observed cluster about groups, beside their records, and what is to be asked:
 see `cluster_asking`. Folds read and want on another thread than the one that asks.
 """
 

@@ -18,7 +18,7 @@ FULL_BYTES: Final = 512 * 1024
 
 
 class Observed(NamedTuple):
-    """What an observer has stored of a group."""
+    """Entries of a group that an observer has stored."""
 
     told: ReadEntries
     unreadable: int
