@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -27,9 +28,7 @@ def folder(name: str) -> Path:
 
 def packages(requirements: Path, python: str = sys.executable) -> Path:
     """The packages of a locked requirement file, for that interpreter."""
-    tag = "import sys; print(sys.implementation.cache_tag, sys.platform, end='')"
-    interpreter = subprocess.run([python, "-c", tag], capture_output=True, check=True).stdout
-    key = hashlib.sha256(requirements.read_bytes() + interpreter).hexdigest()[:12]
+    key = hashlib.sha256(requirements.read_bytes() + _interpreter(python)).hexdigest()[:12]
     made = CACHE / f"{requirements.stem}-{key}"
     CACHE.mkdir(exist_ok=True)
     (CACHE / ".gitignore").write_text("*\n")
@@ -38,6 +37,12 @@ def packages(requirements: Path, python: str = sys.executable) -> Path:
         if not made.exists():
             _install(requirements, python, made)
     return made
+
+
+@cache
+def _interpreter(python: str) -> bytes:
+    tag = "import sys; print(sys.implementation.cache_tag, sys.platform, end='')"
+    return subprocess.run([python, "-c", tag], capture_output=True, check=True).stdout
 
 
 def _install(requirements: Path, python: str, made: Path) -> None:

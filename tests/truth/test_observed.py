@@ -12,7 +12,7 @@ from tests.clients.libraries import CONFLUENT
 from tests.truth.__main__ import main
 from tests.truth.observed import broker_log
 from tests.truth.observed.broker_log import GroupTruth, Reason, Rebalance
-from tests.truth.observed.catalogue import SITUATIONS
+from tests.truth.observed.catalogue import MAIN, SITUATIONS
 from tests.truth.observed.judging import (
     NOT_PLAYED,
     NOT_READ,
@@ -273,17 +273,17 @@ def test_what_was_played_is_not_played_again(tmp_path: Path) -> None:
     jobs = to_play([a_situation()], 3, read(path))
     assert [number for _, number in jobs] == [1, 2, 3]
     errors = {1: "", 2: "too slow"}
-    [*_] = run(jobs[:2], path, 2, lambda _, number: an_outcome(number, errors[number]))
+    [*_] = run(jobs[:2], path, 2, lambda _, number, __: an_outcome(number, errors[number]))
     with path.open("a") as file:
         file.write(json.dumps({"situation": "killed"})[:-4])  # broken off
     assert [number for _, number in to_play([a_situation()], 3, read(path))] == [2, 3]
 
 
 def test_who_must_be_alone_is_played_last(tmp_path: Path) -> None:
-    alone = Situation("alone", CONFLUENT, (), lambda _: None, is_alone=True)
+    alone = Situation("alone", CONFLUENT, (), lambda _: None, is_in_wave=True)
     played = []
 
-    def player(each: Situation, number: int) -> Outcome:
+    def player(each: Situation, number: int, _: object) -> Outcome:
         played.append(each.name)
         return an_outcome(number)
 
@@ -312,3 +312,4 @@ def test_no_situation_has_such_words() -> None:
 
 def test_situations_have_names_of_their_own() -> None:
     assert len({each.key for each in SITUATIONS}) == len(SITUATIONS) >= 150
+    assert {each.name for each in SITUATIONS} > MAIN

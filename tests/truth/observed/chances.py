@@ -15,7 +15,7 @@ from tests.truth.foreign import JAVA
 from tests.truth.observed.situations import FOUR, situation
 from tests.truth.observed.stage import Stage
 
-SEEDS: Final = 40
+SEEDS: Final = 80
 BY_CHANCE: Final = "by chance"
 _PAUSES_S: Final = (0.5, 1.0, 3.0, 6.0, 12.0)
 _STEPS: Final = (2, 5)
@@ -142,4 +142,6 @@ _QUIET: Final = "member_left session_expired member_joined leader updated join_t
 for _seed in range(SEEDS):
     _client, _is_fed = FOUR[_seed % len(FOUR)], _seed % 5 != 4
     _name, _unknowable = f"{BY_CHANCE}, seed {_seed}", "" if _is_fed else _QUIET
-    situation(_name, _client, is_fed=_is_fed, unknowable=_unknowable)(_play(_seed, _client))
+    situation(_name, _client, is_fed=_is_fed, unknowable=_unknowable, is_once=True)(
+        _play(_seed, _client)
+    )

@@ -32,6 +32,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "offsets.topic.segment.bytes": str(100 << 20),
     "transaction.state.log.min.isr": "1",
     "controlled.shutdown.enable": "true",
+    "auto.leader.rebalance.enable": "false",
 }
 NO_MORE: Final[Mapping[str, str]] = {}
 _LOG4J: Final = "2.24.3"

@@ -16,7 +16,7 @@ from typing import Final
 from tests.truth.foreign import make
 from tests.truth.observed.broker_log import GroupTruth
 from tests.truth.observed.broker_log import read as read_lines
-from tests.truth.observed.catalogue import SITUATIONS
+from tests.truth.observed.catalogue import MAIN, SITUATIONS
 from tests.truth.observed.chances import BY_CHANCE
 from tests.truth.observed.cluster import Cluster
 from tests.truth.observed.feeder import Feeder
@@ -43,7 +43,7 @@ from tests.truth.observed.plays import (
     verdicts,
 )
 from tests.truth.observed.situations import Situation
-from tests.truth.observed.stage import Site
+from tests.truth.observed.stage import Admin, Site
 from tests.truth.observed.timeline import timeline
 from tests.truth.play import KAFKA_PYTHON
 
@@ -66,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
     add("--brokers", type=int, default=1, metavar="N", help="brokers of the cluster (1)")
     add("--clients", default="", metavar="WORD,...", help="only clients with such a word")
     add("--situations", default="", metavar="WORD,...", help="only situations with such a word")
+    add("--main", action="store_true", help="only situations that people ask about most")
     add("--resume", type=Path, metavar="FILE", help="JSON lines: outcomes; what is there is kept")
     add("--at-once", type=int, default=AT_ONCE, metavar="N", help=f"plays at a time ({AT_ONCE})")
     add("--list", action="store_true", help="show the situations, and play nothing")
@@ -116,7 +117,9 @@ def chosen_of(situations: Iterable[Situation], options: argparse.Namespace) -> l
     return [
         each
         for each in situations
-        if fits(options.clients, each.client.name) and fits(options.situations, each.name)
+        if fits(options.clients, each.client.name)
+        and fits(options.situations, each.name)
+        and (each.name in MAIN or not options.main)
     ]
 
 
@@ -152,7 +155,10 @@ def _site(brokers: int) -> Iterator[Site]:
         observer.start()
         feeder = Feeder(cluster.bootstrap, folder / "feeder.log")
         stack.callback(feeder.stop)
-        yield Site(cluster, observer, feeder)
+        admin = Admin(cluster.bootstrap)
+        admin.start(folder / "admin.log")
+        stack.callback(admin.kill)
+        yield Site(cluster, observer, feeder, admin)
 
 
 # -- the table -------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from functools import partial
 
 from tests.clients.libraries import CONFLUENT
 from tests.truth.foreign import JAVA
+from tests.truth.observed.cluster import CONSUMER_SESSION
 from tests.truth.observed.situations import situation
 from tests.truth.observed.stage import Stage
 
@@ -108,3 +109,74 @@ def _subscribes(stage: Stage) -> None:
     _, beta, _ = stage.settled(*_THREE, **_CONSUMER)
     stage.subscribe(beta, "beta", other)
     time.sleep(10)
+
+
+@_of_consumers(
+    "consumer group: paused for longer than the session", JAVA, CONFLUENT, needs="fenced:"
+)
+def _paused(stage: Stage) -> None:
+    alpha, beta = stage.settled("alpha", "beta", **_CONSUMER)
+    stage.stop(beta, "beta")
+    stage.settle(alpha)
+    beta.go_on()
+    stage.settle(alpha, beta)
+
+
+@_of_consumers("consumer group: zombie commits", JAVA, CONFLUENT, needs="fenced:")
+def _zombie(stage: Stage) -> None:
+    alpha, beta = stage.settled("alpha", "beta", **_CONSUMER)
+    stage.stop(beta, "beta")
+    stage.settle(alpha)
+    beta.tell("commit")
+    beta.go_on()
+    time.sleep(8)
+
+
+@_of_consumers("consumer group: rolling restart", JAVA, CONFLUENT, needs="left: joined:")
+def _rolling(stage: Stage) -> None:
+    members = stage.settled("alpha", "beta", **_CONSUMER)
+    for place, name in enumerate(("alpha", "beta")):
+        members[place].ask("close")
+        time.sleep(1)
+        members[place] = stage.join(name, **_CONSUMER)
+        stage.settle(*members)
+
+
+@_of_consumers("consumer group: rolling restart, static", JAVA, CONFLUENT)
+def _rolling_static(stage: Stage) -> None:
+    members = stage.settled("alpha", "beta", static=True, **_CONSUMER)
+    for place, name in enumerate(("alpha", "beta")):
+        members[place].ask("close")
+        members[place] = stage.join(name, static=True, **_CONSUMER)
+        stage.settle(*members)
+
+
+@_of_consumers("consumer group: two members with one instance id", JAVA, CONFLUENT)
+def _duel(stage: Stage) -> None:
+    stage.settled("alpha", "beta", static=True, **_CONSUMER)
+    stage.join("beta", static=True, **_CONSUMER)
+    time.sleep(12)
+
+
+@_of_consumers(
+    "consumer group: coordinator's broker killed, back after 5 s", JAVA, CONFLUENT, is_in_wave=True
+)
+def _broker_killed(stage: Stage) -> None:
+    stage.settled("alpha", "beta", **_CONSUMER)
+    with stage.coordinator_away(5):
+        pass
+    time.sleep(CONSUMER_SESSION.timeout_ms / 1000 + 8)
+
+
+@_of_consumers(
+    "consumer group: coordinator's broker and a member killed",
+    JAVA,
+    CONFLUENT,
+    needs="fenced:",
+    is_in_wave=True,
+)
+def _both_killed(stage: Stage) -> None:
+    _, beta = stage.settled("alpha", "beta", **_CONSUMER)
+    with stage.coordinator_away(5):
+        stage.kill(beta)
+    time.sleep(CONSUMER_SESSION.timeout_ms / 1000 + 10)

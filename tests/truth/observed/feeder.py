@@ -26,7 +26,7 @@ class Feeder:
             )
 
     def feed(self, topic: str, partitions: Iterable[int]) -> None:
-        """Send a record to each of these partitions of the topic every 0.4 s from now on."""
+        """Send a record to each of these partitions of the topic every 0.8 s from now on."""
         assert self.process.stdin is not None
         numbers = ",".join(map(str, partitions)) or "-"
         with self._writing:

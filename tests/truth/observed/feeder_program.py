@@ -10,7 +10,7 @@ import time
 
 from confluent_kafka import KafkaException, Producer
 
-PAUSE_S = 0.4
+PAUSE_S = 0.8
 topics = {}
 
 

@@ -8,7 +8,7 @@ from tests.truth.observed.stage import SESSION_MS, Stage
 _THREE = ("alpha", "beta", "gamma")
 
 
-@situation("coordinator's broker killed, back after 5 s", *FOUR, is_alone=True)
+@situation("coordinator's broker killed, back after 5 s", *FOUR, is_in_wave=True)
 def _broker_killed(stage: Stage) -> None:
     stage.settled("alpha", "beta")
     with stage.coordinator_away(5):
@@ -17,7 +17,7 @@ def _broker_killed(stage: Stage) -> None:
 
 
 @situation(
-    "coordinator's broker and a member killed", *FOUR, is_alone=True, needs="session_expired:beta"
+    "coordinator's broker and a member killed", *FOUR, is_in_wave=True, needs="session_expired:beta"
 )
 def _both_killed(stage: Stage) -> None:
     _, beta = stage.settled("alpha", "beta")
@@ -26,7 +26,7 @@ def _both_killed(stage: Stage) -> None:
     time.sleep(SESSION_MS / 1000 + 10)
 
 
-@situation("coordinator's broker killed for longer than a session", *FOUR, is_alone=True)
+@situation("coordinator's broker killed for longer than a session", *FOUR, is_in_wave=True)
 def _broker_killed_long(stage: Stage) -> None:
     stage.settled("alpha", "beta")
     with stage.coordinator_away(SESSION_MS / 1000 + 3):
@@ -34,7 +34,7 @@ def _broker_killed_long(stage: Stage) -> None:
     time.sleep(SESSION_MS / 1000 + 6)
 
 
-@situation("closed, and the coordinator's broker is killed", *FOUR, is_alone=True)
+@situation("closed, and the coordinator's broker is killed", *FOUR, is_in_wave=True)
 def _closed_before(stage: Stage) -> None:
     """Before the others have joined again."""
     _, beta, _ = stage.settled(*_THREE)
@@ -44,7 +44,7 @@ def _closed_before(stage: Stage) -> None:
     time.sleep(SESSION_MS / 1000 + 6)
 
 
-@situation("closed while the coordinator's broker is away", *FOUR, is_alone=True)
+@situation("closed while the coordinator's broker is away", *FOUR, is_in_wave=True)
 def _closed_away(stage: Stage) -> None:
     """The coordinator may not hear of it."""
     _, beta, _ = stage.settled(*_THREE)

@@ -23,6 +23,7 @@ from tests.truth.observed.judging_epochs import judge_epochs
 from tests.truth.observed.observers import Row
 from tests.truth.observed.situations import Situation
 from tests.truth.observed.stage import Deed, Site, Stage, now_ms
+from tests.truth.observed.wave import Wave
 
 AT_ONCE: Final = 4
 """Plays wait most of the time, but clients and brokers share the cores."""
@@ -61,13 +62,15 @@ class Outcome:
 Job = tuple[Situation, int]
 
 
-def play(site: Site, situation: Situation, number: int) -> Outcome:
-    """Play a situation once, and ask both layers what happened."""
+def play(site: Site, situation: Situation, number: int, wave: Wave | None = None) -> Outcome:
+    """Play a situation once, and ask both layers what happened. `wave`: what is played beside it,
+    and has the same broker killed.
+    """
     began = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="groupkeeper-observed-"))
     found = partial(Outcome, situation.name, situation.client.name, number)
     try:
-        stage = Stage(situation.client, site, folder, is_fed=situation.is_fed)
+        stage = Stage(situation.client, site, folder, is_fed=situation.is_fed, wave=wave)
         try:
             situation.begin(stage)
         finally:
@@ -80,6 +83,8 @@ def play(site: Site, situation: Situation, number: int) -> Outcome:
         error = f"{type(raised).__name__}: {raised}".splitlines()[0]
         return found(seconds=_since(began), error=error)
     finally:
+        if wave is not None:
+            wave.leave()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -184,7 +189,7 @@ def to_play(situations: Sequence[Situation], plays: int, done: Iterable[Outcome]
     played = {each.key for each in done if not each.error}
     jobs = list[Job]()
     for number in range(1, plays + 1):
-        mixed = [*situations]
+        mixed = [each for each in situations if number == 1 or not each.is_once]
         random.Random(number).shuffle(mixed)
         jobs += [(each, number) for each in mixed]
     return [
@@ -194,29 +199,45 @@ def to_play(situations: Sequence[Situation], plays: int, done: Iterable[Outcome]
     ]
 
 
-def run(
-    jobs: Sequence[Job],
-    path: Path | None,
-    at_once: int,
-    player: Callable[[Situation, int], Outcome],
-) -> Iterator[Outcome]:
-    """Play all, those that must be alone last, and append each outcome to the file as soon as there
-    is one.
+Player = Callable[[Situation, int, Wave | None], Outcome]
+
+
+def run(jobs: Sequence[Job], path: Path | None, at_once: int, player: Player) -> Iterator[Outcome]:
+    """Play all, those whose broker is killed last, in waves of one situation; append each outcome
+    to the file as soon as there is one.
     """
     writing = threading.Lock()
 
-    def one(job: Job) -> Outcome:
-        outcome = player(*job)
+    def one(job: Job, wave: Wave | None = None) -> Outcome:
+        outcome = player(*job, wave)
         if path is not None:
             with writing, path.open("a") as file:
                 file.write(json.dumps(asdict(outcome)) + "\n")
         return outcome
 
-    for are_alone in (False, True):
-        chosen = [job for job in jobs if job[0].is_alone == are_alone]
-        pool = ThreadPoolExecutor(1 if are_alone else at_once)
-        try:
-            for done in as_completed([pool.submit(one, job) for job in chosen]):
-                yield done.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+    calls = [partial(one, job) for job in jobs if not job[0].is_in_wave]
+    yield from _at_once(calls, at_once)
+    for chosen in waves([job for job in jobs if job[0].is_in_wave], at_once):
+        wave = Wave(len(chosen))
+        yield from _at_once([partial(one, job, wave) for job in chosen], len(chosen))
+
+
+def waves(jobs: Iterable[Job], most: int) -> list[list[Job]]:
+    """The jobs in waves of at most so many, each of one situation."""
+    by_name: dict[str, list[Job]] = {}
+    for job in jobs:
+        by_name.setdefault(job[0].name, []).append(job)
+    return [
+        some[first : first + most]
+        for some in by_name.values()
+        for first in range(0, len(some), most)
+    ]
+
+
+def _at_once(calls: Sequence[Callable[[], Outcome]], at_once: int) -> Iterator[Outcome]:
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        for done in as_completed([pool.submit(call) for call in calls]):
+            yield done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)

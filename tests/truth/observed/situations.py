@@ -28,12 +28,16 @@ class Situation:
     is_fed: bool = True
     unknowable: tuple[str, ...] = ()
     """Reasons that the records of this situation cannot show."""
-    is_alone: bool = False
-    """Nothing else may be played meanwhile."""
+    is_in_wave: bool = False
+    """The broker that coordinates the group is killed, so all that is played meanwhile is of the
+    same situation.
+    """
     is_consumer: bool = False
     """The group is a consumer group (KIP-848)."""
     harm: str = ""
     """Pattern of sentences that are false of it."""
+    is_once: bool = False
+    """It is one of many that are alike, so one play is enough."""
 
     @property
     def key(self) -> str:
@@ -50,9 +54,10 @@ def situation(
     needs: str = "",
     is_fed: bool = True,
     unknowable: str = "",
-    is_alone: bool = False,
+    is_in_wave: bool = False,
     is_consumer: bool = False,
     harm: str = "",
+    is_once: bool = False,
 ) -> Callable[[Begin], Begin]:
     """Add a situation for each of these clients. `needs` are words `reason:name`."""
     wanted = []
@@ -69,9 +74,10 @@ def situation(
                 begin,
                 is_fed,
                 tuple(unknowable.split()),
-                is_alone,
+                is_in_wave,
                 is_consumer,
                 harm,
+                is_once,
             )
             for each in clients
         )

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from tests.support.wire import connect
 from tests.truth.observed.cluster import Cluster
 from tests.truth.observed.feeder import Feeder
 from tests.truth.observed.observers import Observer
+from tests.truth.observed.wave import Wave
 from tests.truth.play import KAFKA_PYTHON, AllWorkers
 
 SESSION_MS: Final = 10_000
@@ -45,6 +46,19 @@ class Deed:
     at_ms: int
 
 
+class Admin(Worker):
+    """One administrator for all plays: a process for each would cost more than what it does."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(KAFKA_PYTHON, bootstrap, threading.Condition())
+        self._asking = threading.Lock()
+
+    def ask(self, do: str, **arguments: Any) -> Any:
+        """Let it do something; one play after the other."""
+        with self._asking:
+            return super().ask(do, **arguments)
+
+
 @dataclass(slots=True)
 class Site:
     """What all plays share."""
@@ -52,7 +66,7 @@ class Site:
     cluster: Cluster
     observer: Observer
     feeder: Feeder
-    alone: threading.Lock = field(default_factory=threading.Lock)
+    admin: Admin
 
 
 def now_ms() -> int:
@@ -65,15 +79,25 @@ class Stage:
     commit, which some clients do all the same.
     """
 
-    def __init__(self, client: Library, site: Site, folder: Path, *, is_fed: bool = True) -> None:
+    def __init__(
+        self,
+        client: Library,
+        site: Site,
+        folder: Path,
+        *,
+        is_fed: bool = True,
+        wave: Wave | None = None,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.site, self.client = site, client
         self.deeds: list[Deed] = []
         self.begun_ms = 0
-        self.workers = AllWorkers(site.cluster, folder)
-        self.admin = self.workers.start(KAFKA_PYTHON)
+        self.workers, self.admin = AllWorkers(site.cluster, folder), site.admin
         self.group = Group(client, self.workers, self.admin)
         self._is_fed = is_fed
+        self._wave = wave or Wave(1)
+        if wave is not None:
+            wave.place(self.group, site.cluster)
         if is_fed:
             site.feeder.feed(self.group.topic, range(PARTITIONS))
 
@@ -124,6 +148,7 @@ class Stage:
         for name in names:
             members.append(self.join(name, **how))
             self.settle(*members)
+        self._wave.meet()
         time.sleep(seconds)
         self.begin()
         return members
@@ -202,17 +227,22 @@ class Stage:
         self.group.partitions = {(self.group.topic, number) for number in range(count)}
 
     @contextmanager
-    def coordinator_away(self, seconds: float) -> Iterator[int]:
-        """Kill the broker that coordinates the group, and start it again after a time."""
-        cluster = self.site.cluster
-        number = cluster.coordinator_of(self.group.name)
-        cluster.brokers[number].kill()
-        try:
-            yield number
-            time.sleep(seconds)
-        finally:
+    def coordinator_away(self, seconds: float) -> Iterator[None]:
+        """Kill the broker that coordinates the groups of all plays of the wave, and start it again
+        after a time.
+        """
+        cluster, number = self.site.cluster, self._wave.broker
+
+        def starts() -> None:
             cluster.brokers[number].start()
             cluster.await_ready(number)
+
+        self._wave.meet(cluster.brokers[number].kill)
+        try:
+            yield
+            time.sleep(seconds)
+        finally:
+            self._wave.meet(starts)
 
     def _did(self, what: str, name: str) -> None:
         self.deeds.append(Deed(what, name, now_ms()))
