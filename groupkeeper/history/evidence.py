@@ -55,6 +55,9 @@ class Commits:
     longest_ms: int = 0
     behind: int = -1
     """Offset of the group record before the last commit; pauses across one do not count."""
+    leader_epoch: int = -1
+    """Leader epoch of the last commit. Pauses in which it changed do not count: there was no
+    coordinator to commit to."""
 
     def add(self, run: CommitRun, behind: int, is_whole: bool) -> None:
         """Add commits after the group record at offset `behind`. Only if `is_whole` (no commit is
@@ -62,11 +65,12 @@ class Commits:
         """
         if is_whole:
             gap = 0
-            if self.last_ms is not None and self.behind == behind:
+            is_next = self.behind == behind and self.leader_epoch == run.leader_epoch
+            if self.last_ms is not None and is_next:
                 gap = run.first_ms - self.last_ms
             self.longest_ms = max(self.longest_ms, run.longest_ms, gap)
             self.commits += run.commits
-            self.behind = behind
+            self.behind, self.leader_epoch = behind, run.leader_epoch
         self.last_ms = max(self.last_ms or 0, run.last_ms)
 
 

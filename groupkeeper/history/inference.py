@@ -27,7 +27,7 @@ from groupkeeper.history.departures import (
     start_of,
     start_of_others,
 )
-from groupkeeper.history.evidence import CauseEvidence
+from groupkeeper.history.evidence import WAITED_MS, CauseEvidence
 from groupkeeper.history.records import Generation, RecordedMember
 from groupkeeper.history.rows import keeps_partitions
 
@@ -216,7 +216,7 @@ def _first_to_stop(
     first = min(members, key=lambda each: setting.of(each).last_ms or 0)
     others = [setting.of(each)[:2] for each in members if each is not first]
     longest_ms = setting.of(first).longest_ms
-    if longest_ms is None or not others or setting.reloaded:
+    if longest_ms is None or not others:
         return None
     until_ms, has_ended = setting.next_ms(first, longest_ms), False
     for last_ms, pause_ms in others:
@@ -253,8 +253,7 @@ def _first(
         firsts.add(LEADER)  # for new partitions it may have rejoined before a session ended
     if setting.aborted and len(firsts) > 1:
         return UNKNOWN
-    expired = {key for key, each in departures.items() if each.code == EXPIRED}
-    if firsts == {EXPIRED} and setting.waited and expired <= {*setting.ended_by}:
+    if firsts == {EXPIRED} and _only_ended(setting, start, departures):
         return UNKNOWN  # what began the join phase does not show
     if len(firsts) == 1:
         [code] = firsts
@@ -268,6 +267,19 @@ def _first(
         return LEFT
     code = firsts.pop() if len(firsts) == 1 else UNKNOWN
     return code if code in who or code == LEADER else UNKNOWN
+
+
+def _only_ended(
+    setting: CauseEvidence, start: TimeRange, departures: Mapping[str, Departure]
+) -> bool:
+    """Return whether sessions that expired ended the join phase, and did not begin it: it had
+    waited for their members. After a load it is not known when sessions ended, but all who stayed
+    had stopped committing before.
+    """
+    expired = {key for key, each in departures.items() if each.code == EXPIRED}
+    if setting.reloaded:
+        return start.latest_ms < setting.end_ms - WAITED_MS
+    return setting.waited and expired <= {*setting.ended_by}
 
 
 def _possible(

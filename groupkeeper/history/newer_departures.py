@@ -59,9 +59,12 @@ def departure(
     if member is None or not end_ms:
         return Departure(UNKNOWN, end_ms, now)
     if member.epoch == AWAY:
-        if end_ms - member.heard_ms >= known.least_ms:
+        # Its session goes on from its last heartbeat, which may have been late.
+        away_ms = end_ms - member.heard_ms
+        if away_ms >= known.least_ms:
             return Departure(EXPIRED, end_ms, now)
-        return Departure(UNKNOWN if limit is None else REMOVED, end_ms, now)
+        is_early = away_ms < known.least_ms - known.heartbeat_ms
+        return Departure(REMOVED if is_early and limit is not None else UNKNOWN, end_ms, now)
     limit_ms = POLL_MS if member.rebalance_ms is None else member.rebalance_ms
     if member.state == UNREVOKED and end_ms - member.state_ms >= limit_ms - ROUNDED_MS:
         return Departure(REVOCATION_TIMEOUT, end_ms, now)

@@ -43,8 +43,9 @@ class GroupRecord(NamedTuple):
 
 
 class CommitRun(NamedTuple):
-    """Commits of one group for one partition, without a group record between them. Log offsets and
-    times of the first and last commit; `longest_ms` is the longest pause, 0 for a single commit.
+    """Commits of one group for one partition, without a group record or another leader epoch
+    between them. Log offsets and times of the first and last commit; `longest_ms` is the longest
+    pause, 0 for a single commit; `leader_epoch` is -1 if it is unknown.
     """
 
     first_offset: int
@@ -56,6 +57,7 @@ class CommitRun(NamedTuple):
     last_ms: int
     commits: int
     longest_ms: int
+    leader_epoch: int = -1
 
 
 GROUP_KEY_TYPE: Final = 2

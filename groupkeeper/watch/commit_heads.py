@@ -66,7 +66,7 @@ class CommitHeads:
                 break
             if crc32c(data[position + CRC_START : end]) != crc:
                 break
-            found.append(CommitRun(base, base, *place, ms, ms, 1, 0))
+            found.append(CommitRun(base, base, *place, ms, ms, 1, 0, epoch))
             values.append(data[end - _TAIL : end - 1])
             position, next_offset, last_epoch = end, base + 1, epoch
         return position, found, values, last_epoch

@@ -49,7 +49,7 @@ _PARTITION: Final = b""
 """Key of the partition's own record; groups, and their offsets, have an id with a prefix."""
 _GROUP: Final = b"group:"
 _OFFSETS: Final = b"offsets:"
-STATE_VERSION: Final = 2
+STATE_VERSION: Final = 3
 """Version of these records: 1 had no offsets, and other groups of newer types."""
 _HEAD: Final = Struct(">8xi")
 """Length of a batch, behind its base offset."""

@@ -236,7 +236,7 @@ class LogReader:
                     continue
                 newest[place] = value
                 if value is not None:
-                    piece.begin(key, place, offset, ms)
+                    piece.begin(key, place, offset, ms, epoch)
             else:
                 newest[run.place] = value
                 if value is not None:
@@ -297,9 +297,11 @@ class _Piece:
         self._more = 0
         """Last record, and number, of those that are to be added to the last span."""
 
-    def begin(self, key: bytes | None, place: CommitPlace, offset: int, ms: int) -> None:
+    def begin(
+        self, key: bytes | None, place: CommitPlace, offset: int, ms: int, epoch: int
+    ) -> None:
         """Begin a run with its first commit."""
-        self.runs[key] = _Run(place, offset, ms)
+        self.runs[key] = _Run(place, offset, ms, epoch)
         self._of_group.setdefault(place[0], []).append(key)
 
     def add(self, record: GroupRecord) -> None:
@@ -307,6 +309,12 @@ class _Piece:
         self._records.append(record)
         for key in self._of_group.pop(record.group, ()):
             self._ended.append(self.runs.pop(key).ended())
+
+    def end_runs(self) -> None:
+        """End all runs: another leader writes, and members could not commit before it did."""
+        self._ended += (each.ended() for each in self.runs.values())
+        self.runs.clear()
+        self._of_group.clear()
 
     def covers(self, epoch: int, last: Record, records: int) -> bool:
         """Add records without a gap to the last span; False if that is of another epoch."""
@@ -318,7 +326,10 @@ class _Piece:
     def cover(self, span: Span) -> None:
         """Add a span, joined to the last one if that is of the same epoch."""
         self._end_span()
-        self._epoch = -1 if span.leader_epoch is None else span.leader_epoch
+        epoch = -1 if span.leader_epoch is None else span.leader_epoch
+        if epoch != self._epoch:
+            self.end_runs()
+        self._epoch = epoch
         last = self._spans[-1] if self._spans else None
         if last is None or last.leader_epoch != span.leader_epoch:
             self._spans.append(span)
@@ -351,12 +362,12 @@ class _Run:
     """A `CommitRun` that may go on."""
 
     __slots__ = (
-        *("_commits", "_first_ms", "_first_offset", "_last_ms", "_last_offset", "_latest_ms"),
-        *("_longest_ms", "place"),
+        *("_commits", "_epoch", "_first_ms", "_first_offset", "_last_ms", "_last_offset"),
+        *("_latest_ms", "_longest_ms", "place"),
     )
 
-    def __init__(self, place: CommitPlace, offset: int, ms: int) -> None:
-        self.place, self._commits, self._longest_ms = place, 1, 0
+    def __init__(self, place: CommitPlace, offset: int, ms: int, epoch: int) -> None:
+        self.place, self._commits, self._longest_ms, self._epoch = place, 1, 0, epoch
         self._first_offset = self._last_offset = offset
         self._first_ms = self._last_ms = self._latest_ms = ms
 
@@ -375,6 +386,6 @@ class _Run:
         """Return the run."""
         group, topic, partition = self.place
         first_ms, last_ms = self._first_ms, self._latest_ms
-        about = self._commits, self._longest_ms
+        about = self._commits, self._longest_ms, self._epoch
         first, last = self._first_offset, self._last_offset
         return CommitRun(first, last, group, topic, partition, first_ms, last_ms, *about)

@@ -15,15 +15,23 @@ LARGE = 2_000_000_000
 
 
 def written(seed):
-    """Commits, tombstones and group records of a few groups, in no order."""
+    """Commits, tombstones and group records of a few groups and leader epochs, in no order."""
     random, made = Random(seed), []
     for _ in range(300):
         place = random.choice("gh"), random.choice("tu"), random.choice([0, 1, LARGE])
         choices = [commit(*place, 1)] * 6 + [forgotten(*place), group(place[0], 1, "m")]
         made.append((random.randrange(5000), random.choice(choices)))
     return log(
-        *(batch([record], base_time=NOW + at) for at, record in sorted(made, key=itemgetter(0)))
+        *(
+            led(at // 2_000, batch([record], base_time=NOW + at))
+            for at, record in sorted(made, key=itemgetter(0))
+        )
     )
+
+
+def led(epoch, data):
+    """The batch with another leader epoch, which its checksum does not cover."""
+    return data[:12] + epoch.to_bytes(4, "big") + data[16:]
 
 
 def counted(table):
@@ -33,14 +41,15 @@ def counted(table):
         if row["key_type"] == 2:
             cuts[row["group"]] = row["offset"]
         elif not row["tombstone"]:
-            place = row["group"], row["topic"], row["topic_partition"], cuts.get(row["group"], -1)
-            keyed.append((place, row["offset"], row["timestamp_ms"]))
+            place = row["group"], row["topic"], row["topic_partition"]
+            run = *place, cuts.get(row["group"], -1), row["leader_epoch"]
+            keyed.append((run, row["offset"], row["timestamp_ms"]))
     found = []
     for place, rows in groupby(sorted(keyed), key=lambda each: each[0]):
         offsets, times = zip(*((offset, at) for _, offset, at in rows), strict=True)
         gaps = [later - at for at, later in pairwise(times)]
         ends = offsets[0], offsets[-1], *place[:3], times[0], times[-1]
-        found.append(CommitRun(*ends, len(offsets), max(gaps, default=0)))
+        found.append(CommitRun(*ends, len(offsets), max(gaps, default=0), place[-1]))
     return sorted(found)
 
 
@@ -64,11 +73,10 @@ def test_a_log_without_commits_has_no_runs():
 
 def test_spans_are_cut_at_leader_epochs_and_know_their_last_hole():
     def at(offset, epoch):
-        made = batch([commit("g", "t", 0, 1)], offset)
-        return made[:12] + epoch.to_bytes(4, "big") + made[16:]
+        return led(epoch, batch([commit("g", "t", 0, 1)], offset))
 
     pieces = [at(0, 1), at(1, 1), at(4, 1), at(5, 1), at(6, 2), at(8, 2), marker(9, 7, commit=True)]
-    pieces[-1] = pieces[-1][:12] + (2).to_bytes(4, "big") + pieces[-1][16:]
+    pieces[-1] = led(2, pieces[-1])
     found = spans(spans_of(parsed(b"".join(pieces))))
     assert [each[:3] + each[4:5] + each[-1:] for each in found] == [
         (0, 5, 4, 1, 4),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.history.newer_departures import SessionLimit
+from groupkeeper.history.newer_departures import DEFAULT_LIMIT, SessionLimit
 from groupkeeper.history.rounds import Round
 from groupkeeper.history.rows import ALL, Told
 from groupkeeper.protocol.group_events import Event
@@ -261,6 +261,28 @@ def test_a_static_member_that_does_not_return_has_expired() -> None:
     made.retargets(53, 3, {"alpha": [0, 1]}, "alpha", [0, 1])
     last = rounds(made)[-1]
     assert (code(last), last.moved) == ("session_expired", 1)
+
+
+@pytest.mark.parametrize(
+    ("gone", "expected"),
+    [
+        (44.9, "member_removed_by_admin"),  # before two heartbeats of 5 s may have been missing
+        (45.1, "unknown"),
+        (49.9, "unknown"),
+        (50.1, "session_expired"),
+    ],
+)
+def test_a_static_member_that_left_for_a_while_may_be_removed_meanwhile(
+    gone: float, expected: str
+) -> None:
+    """Its session of 45 s goes on from its last heartbeat, which came at most 5 s before it left,
+    unless it was late.
+    """
+    made = static()
+    made.write(10, current("beta", AWAY, [1], before=2))
+    made.leaves(gone, 3, "beta")
+    made.retargets(53, 3, {"alpha": [0, 1]}, "alpha", [0, 1])
+    assert code(rounds(made, sessions={"g": DEFAULT_LIMIT})[-1]) == expected
 
 
 def test_a_static_member_that_returns_with_other_topics_is_the_cause() -> None:

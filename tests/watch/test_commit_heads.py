@@ -25,7 +25,7 @@ def test_batches_with_known_heads_are_read_up_to_the_first_other() -> None:
     rest = batch([group("g", 1, "ann")], base=3)
     end, found, values, epoch = learnt(PLACE).read(data + rest, 0, 0)
     assert (end, epoch) == (len(data), 5)
-    assert found == [CommitRun(n, n, *PLACE, NOW + n, NOW + n, 1, 0) for n in range(3)]
+    assert found == [CommitRun(n, n, *PLACE, NOW + n, NOW + n, 1, 0, 5) for n in range(3)]
     assert [offset_in(each) for each in values] == [0, 7, 14]
 
 

@@ -146,6 +146,17 @@ def test_silence_shows_nothing_while_there_is_nothing_to_commit() -> None:
     assert evidence_of(held, both | {("orders", 1): due_ms - 1})["bea"] == Evidence(3_000, 1_000)
 
 
+def test_a_pause_in_which_the_leader_changed_is_none_of_the_member() -> None:
+    """It had no coordinator to commit to; and without another record of the group, one run may go
+    on in the next response.
+    """
+    commits, place = Commits("bea"), ("g", "orders", 0)
+    for number, epoch in enumerate((4, 4, 5, 5)):
+        at_ms = 1_000 * number + (60_000 if epoch == 5 else 0)
+        commits.add(CommitRun(number, number, *place, at_ms, at_ms, 1, 0, epoch), -1, is_whole=True)
+    assert (commits.longest_ms, commits.commits) == (1_000, 4)
+
+
 # -- what is kept --------------------------------------------------------------------------------
 
 

@@ -149,3 +149,57 @@ def test_who_commits_in_a_join_phase_and_then_hangs_may_have_rejoined_too_late()
     assert last.cause is not None
     assert last.cause["code"] in {"member_joined", "unknown"}
     assert of_removed(last) == {"b": ("unknown", None)}
+
+
+def after_a_broker_was_killed(*, beta_is_lost: bool) -> WrittenLog:
+    """The coordinator's broker is killed after 8 s, and another one loads the group within 8 s."""
+    made = WrittenLog()
+    made.group(0, 1, member("alpha", 0), member("beta", 1))
+    for at in range(1, 8):
+        made.commits(0, at, at)
+        made.commits(1, at, at)
+    made.leader_epoch += 1
+    for at in range(16, 22):
+        made.commits(0, at, at)
+        if not beta_is_lost and at <= 17:
+            made.commits(1, at, at)
+    return made
+
+
+def again(each: MemberMetadata) -> MemberMetadata:
+    """The member after it rejoined: its subscription has other user data."""
+    subscription = Subscription(version=1, topics=["orders"], user_data=b"2")
+    each.subscription = encode_subscription(subscription)
+    return each
+
+
+def test_who_rejoins_first_after_the_coordinator_changed_is_told() -> None:
+    """Clients of franz-go rejoin, one after the other; the pause that all had says nothing."""
+    made = after_a_broker_was_killed(beta_is_lost=False)
+    made.group(21.1, 2, again(member("alpha", 0)), again(member("beta", 1)))
+    last = rounds_of(told_of(made.data))[-1]
+    assert last.cause is not None
+    assert (last.cause["code"], last.cause["who"]["client_id"]) == ("member_rejoined", "beta")
+
+
+def test_a_session_that_ends_in_a_join_phase_did_not_begin_it() -> None:
+    """alpha rejoined after 21 s; beta was killed with the broker, and its session began anew when
+    the group was loaded.
+    """
+    made = after_a_broker_was_killed(beta_is_lost=True)
+    made.group(27, 2, member("alpha", 0, 1))
+    last = rounds_of(told_of(made.data))[-1]
+    assert last.cause is not None
+    assert last.cause["code"] == "unknown"
+    assert of_removed(last) == {"beta": ("session_expired", None)}
+
+
+def test_a_session_that_ends_after_the_coordinator_changed_is_a_cause() -> None:
+    """The same, but alpha went on until it was told of the rebalance."""
+    made = after_a_broker_was_killed(beta_is_lost=True)
+    for at in range(22, 27):
+        made.commits(0, at, at)
+    made.group(27, 2, member("alpha", 0, 1))
+    last = rounds_of(told_of(made.data))[-1]
+    assert last.cause is not None
+    assert last.cause["code"] == "session_expired"

@@ -12,8 +12,8 @@ The first three functions take a table or batch with rows of one log partition i
 any number of whole record batches. Pieces of a log are passed one after the other.
 
 Most records are commits, and inference needs little of them: the last ones before a record of their
-group, and how regular they were. So runs are cut only at records of their group and at the end of a
-piece; the fold joins runs that belong together.
+group, and how regular they were. So runs are cut only at records of their group, at another leader
+epoch and at the end of a piece; the fold joins runs that belong together.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -58,7 +58,8 @@ COLUMNS: Final = (
 )
 """Parser columns used here."""
 _OF_COMMITS: Final = (
-    *("offset", "timestamp_ms", "key_type", "group", "topic", "topic_partition", "tombstone"),
+    *("offset", "timestamp_ms", "leader_epoch", "key_type", "group", "topic", "topic_partition"),
+    "tombstone",
 )
 _TABLE: Final = 1 << 22
 """Codes below this number are renumbered with a lookup table."""
@@ -113,7 +114,9 @@ def commit_runs(table: pa.Table | pa.RecordBatch) -> pa.Table:
     places = _places(groups[keep], rows)
     order = _order(places)
     places, cut = places[order], cuts[keep][order]
-    starts = np.flatnonzero(np.r_[True, (np.diff(places) != 0) | (np.diff(cut) != 0)])
+    epochs = _numbers(pc.fill_null(rows["leader_epoch"], -1)).astype(np.int64)[order]
+    is_other = (np.diff(places) != 0) | (np.diff(cut) != 0) | (np.diff(epochs) != 0)
+    starts = np.flatnonzero(np.r_[True, is_other])
     ends = np.r_[starts[1:], len(order)] - 1
     offsets = _numbers(rows["offset"])[order]
     times = _numbers(rows["timestamp_ms"])[order]
@@ -124,7 +127,7 @@ def commit_runs(table: pa.Table | pa.RecordBatch) -> pa.Table:
     numbers = (
         *(offsets[starts], offsets[ends]),
         *(np.minimum.reduceat(times, starts), np.maximum.reduceat(times, starts)),
-        *(ends - starts + 1, np.maximum(np.maximum.reduceat(gaps, starts), 0)),
+        *(ends - starts + 1, np.maximum(np.maximum.reduceat(gaps, starts), 0), epochs[starts]),
     )
     low, high, *more = (pa.array(each[by_offset]) for each in numbers)
     columns = [

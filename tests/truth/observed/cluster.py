@@ -17,7 +17,7 @@ from tests.parity.brokers import ROOT, UnavailableError, class_path, dial_to, fr
 from tests.parity.player import NotReadyError, call
 from tests.suites import maven, versions
 
-OFFSETS_PARTITIONS: Final = 5
+OFFSETS_PARTITIONS: Final = 20
 CONSUMER_SESSION: Final = SessionLimit(6_000, 1_000)
 """Of consumer groups (KIP-848)."""
 SETTINGS: Final[Mapping[str, str]] = {

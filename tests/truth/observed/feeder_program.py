@@ -23,7 +23,8 @@ def read():
 
 reader = threading.Thread(target=read, daemon=True)
 reader.start()
-producer = Producer({"bootstrap.servers": sys.argv[1], "message.timeout.ms": 5000, "linger.ms": 5})
+settings = {"acks": 1, "message.timeout.ms": 30_000, "linger.ms": 5}
+producer = Producer({"bootstrap.servers": sys.argv[1], **settings})
 while reader.is_alive():
     for name, numbers in list(topics.items()):
         for number in numbers:

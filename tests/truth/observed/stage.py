@@ -3,6 +3,7 @@
 What a play does is written down as deeds, for those facts that the coordinator's log lacks.
 """
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ COMMIT_MS: Final = 1_000
 """Interval of commits: to the session as Kafka's defaults are, a ninth."""
 POLL_MS: Final = 60_000
 _SETTLE_S: Final = 60.0
+_NICE: Final = 5
 _QUIET_S: Final = HEARTBEAT_MS / 1000 + 1.0
 STALLED, SUBSCRIBED, GREW, REMOVED = "stalled", "subscribed", "partitions added", "removed by admin"
 CLOSED, KILLED, STOPPED, STARTED = "closed", "killed", "stopped", "started"
@@ -132,13 +134,16 @@ class Stage:
             **{key.replace("__", "."): value for key, value in more.items()},
         }
         self._did(STARTED, name)
-        return self.group.join(
+        member = self.group.join(
             name if static else None,
             session_ms=session_ms,
             auto_commit=auto_commit,
             library=library,
             more=settings,
         )
+        # On a busy machine clients wait, and brokers and who sends records do not.
+        os.setpriority(os.PRIO_PROCESS, member.process.pid, _NICE)
+        return member
 
     def settled(self, *names: str, seconds: float = 5.0, **how: Any) -> list[Worker]:
         """Members that share the topic, joined one after the other, which then consume for a time:
