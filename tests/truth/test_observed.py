@@ -233,6 +233,9 @@ def test_what_ended_after_the_log_was_read_is_not_judged() -> None:
     rows = [told("session_expired", ended_at_ms=LATER), {"kind": "event", "type": "member_joined"}]
     assert ended_by(rows, LATER) == rows
     assert ended_by(rows, LATER - 1) == rows[1:]
+    under_way = {**rows[0], "ended_at_ms": None, "started_at_ms": LATER}
+    assert ended_by([under_way], LATER) == [under_way]
+    assert ended_by([under_way], LATER - 1) == []
 
 
 # -- plays -----------------------------------------------------------------------------------------

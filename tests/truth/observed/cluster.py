@@ -18,7 +18,7 @@ from tests.parity.player import NotReadyError, call
 from tests.suites import maven, versions
 
 OFFSETS_PARTITIONS: Final = 20
-CONSUMER_SESSION: Final = SessionLimit(6_000, 1_000)
+CONSUMER_SESSION: Final = SessionLimit(10_000, 3_000)
 """Of consumer groups (KIP-848)."""
 SETTINGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",

@@ -11,7 +11,7 @@ from tests.truth.observed.stage import Stage
 
 _CONSUMER = {"group__protocol": "consumer"}
 _THREE = ("alpha", "beta", "gamma")
-_POLL_MS = 12_000
+_POLL_MS = 30_000
 _STALL_S = _POLL_MS / 1000 + 4
 _of_consumers = partial(situation, is_consumer=True)
 

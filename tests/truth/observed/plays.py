@@ -119,8 +119,14 @@ def _outcome(site: Site, stage: Stage, found: Callable[..., Outcome]) -> Callabl
 
 
 def ended_by(rows: Sequence[Row], until_ms: int) -> list[Row]:
-    """The entries of what had ended when the log was read: later ones cannot be judged by it."""
-    return [each for each in rows if (each.get("ended_at_ms") or 0) <= until_ms]
+    """The entries of what had ended when the log was read, or at least begun: later ones cannot be
+    judged by it.
+    """
+
+    def last_ms(row: Row) -> int:
+        return row.get("ended_at_ms") or row.get("started_at_ms") or row.get("at_ms") or 0
+
+    return [each for each in rows if last_ms(each) <= until_ms]
 
 
 def _written(truth: GroupTruth) -> set[int]:
