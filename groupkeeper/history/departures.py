@@ -91,6 +91,8 @@ def departure_of(
     something else may have begun the round.
     """
     (last_ms, longest_ms), end_ms = setting.of(member), setting.end_ms
+    if setting.late == member.member:
+        return Departure(UNKNOWN, end_ms, TimeRange(end_ms, end_ms))  # it may leave just then
     if setting.ends_with(member) and [*setting.ended_by] == [member.member]:
         return Departure(EXPIRED, end_ms, TimeRange(end_ms, end_ms))
     if setting.is_silent(member):
@@ -119,7 +121,7 @@ def _silent(
     member: RecordedMember, setting: CauseEvidence, start: TimeRange, came_back: bool, begun: bool
 ) -> Departure:
     """Return why a member is gone that was silent for its session timeout. A member that polled
-    too late left no earlier than `max.poll.interval.ms` after its last commit.
+    too late left no earlier than `max.poll.interval.ms` after what its last commit was for.
     """
     last_ms, longest_ms = setting.of(member)
     seen_ms, end_ms = setting.seen_ms(member), setting.end_ms
@@ -143,7 +145,9 @@ def _silent(
     can_have_expired = setting.reloaded or start.earliest_ms <= next_ms + session_ms
     # A join phase that waited for another member was begun by this one, if by nothing else.
     can_have_expired &= not setting.waited or over_ms <= latest_ms
-    can_be_late = seen_ms + poll_ms <= latest_ms and start.earliest_ms <= next_ms + poll_ms
+    # Some clients commit what was polled up to a pause later.
+    late = TimeRange(seen_ms - longest_ms + poll_ms, min(next_ms + poll_ms, end_ms))
+    can_be_late = late.earliest_ms <= latest_ms and start.earliest_ms <= next_ms + poll_ms
     # A client that commits less often than it has to poll shows nothing of its polls.
     is_doubtful = can_be_late and longest_ms < poll_ms
     if can_have_expired and not is_doubtful and (not can_have_left or came_back):
@@ -151,7 +155,6 @@ def _silent(
     if can_have_left and not can_have_expired:
         return Departure(LEFT, last_ms, _left_in(member, setting))
     if can_be_late and not can_have_left and not can_have_expired:
-        late = TimeRange(seen_ms + poll_ms, min(next_ms + poll_ms, end_ms))
         return Departure(LEFT, end_ms, late, MAX_POLL)
     return unknown
 

@@ -101,7 +101,8 @@ class CauseEvidence(NamedTuple):
     converted the group, after which Kafka triggers a rebalance; `aborted`: number of rounds without
     assignments between the records; `grown`: a topic has new partitions, for which leaders rejoin;
     `ended_by`: members with whose departure the join phase can have ended; `waited`: it had begun
-    before that, as others had to learn of it; `seen`: what the coordinator was asked meanwhile.
+    before that, as others had to learn of it; `late`: the member for which it had waited until its
+    timeout, empty if none; `seen`: what the coordinator was asked meanwhile.
     """
 
     end_ms: int
@@ -114,6 +115,7 @@ class CauseEvidence(NamedTuple):
     grown: bool = False
     ended_by: Sequence[str] = ()
     waited: bool = False
+    late: str = ""
     seen: SeenStart = UNSEEN
 
     @property

@@ -98,7 +98,7 @@ def explain(
     `joined`.
     """
     members = {} if before is None else before.members
-    setting = _with_end(changes, setting)
+    setting = _with_end(changes, now, setting)
     start = TimeRange(*setting.seen.narrowed(*start_of(changes.stayed, now, setting)))
     found = InferredCause(UNKNOWN)
     if before is not None:
@@ -133,7 +133,7 @@ def _only(some: Sequence[RecordedMember], setting: CauseEvidence) -> RecordedMem
     return found[0] if len(found) == 1 else None
 
 
-def _with_end(changes: Changes, setting: CauseEvidence) -> CauseEvidence:
+def _with_end(changes: Changes, now: Generation, setting: CauseEvidence) -> CauseEvidence:
     """Return the evidence with the members that may have ended the join phase by going. None if a
     member that stayed committed just before: it may have been the last to rejoin.
     """
@@ -141,8 +141,35 @@ def _with_end(changes: Changes, setting: CauseEvidence) -> CauseEvidence:
     if any(map(setting.ends_by_commit, stayed)):
         return setting
     found = [each for each in gone if setting.ends_with(each) or setting.ends_by_commit(each)]
+    if not found and _is_late(changes, now, setting):
+        return setting._replace(ended_by=[gone[0].member], waited=True, late=gone[0].member)
     waited = bool(found) and len(stayed) + len(gone) + len(changes.joined) > len(found)
     return setting._replace(ended_by=[each.member for each in found], waited=waited)
+
+
+def _is_late(changes: Changes, now: Generation, setting: CauseEvidence) -> bool:
+    """Return whether the only member that is gone had not rejoined, for which all others had waited
+    since they stopped committing: until its client left, as it was not polled in time, or until the
+    join phase timed out.
+    """
+    if len(changes.gone) != 1 or changes.gone[0].instance is not None or setting.aborted:
+        return False
+    [late], end_ms = changes.gone, setting.end_ms
+    start = start_of(changes.stayed, now, setting)
+    if not changes.stayed or start.latest_ms >= end_ms - WAITED_MS:
+        return False
+    limits = [each.rebalance_ms for each in (*changes.stayed, late, *changes.joined)]
+    if _is_within(end_ms - max(limits), start):
+        return True
+    pause_ms = setting.of(late).longest_ms
+    if pause_ms is None:
+        return False
+    polled = TimeRange(setting.seen_ms(late) - pause_ms, setting.next_ms(late, pause_ms))
+    return _is_within(end_ms - late.rebalance_ms, polled)
+
+
+def _is_within(at_ms: int, times: TimeRange) -> bool:
+    return times.earliest_ms <= at_ms <= times.latest_ms
 
 
 def _departures(
@@ -249,7 +276,7 @@ def _first(
     firsts = {code for code in who if code != RETURNED_UNREADY}
     if setting.converted:
         return UNKNOWN
-    if setting.grown and EXPIRED in firsts:
+    if setting.grown and (EXPIRED in firsts or setting.late):
         firsts.add(LEADER)  # for new partitions it may have rejoined before a session ended
     if setting.aborted and len(firsts) > 1:
         return UNKNOWN

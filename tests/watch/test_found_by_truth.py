@@ -203,3 +203,57 @@ def test_a_session_that_ends_after_the_coordinator_changed_is_a_cause() -> None:
     last = rounds_of(told_of(made.data))[-1]
     assert last.cause is not None
     assert last.cause["code"] == "session_expired"
+
+
+def waited_for_beta(end_s: float, *, stops_s: int, poll_s: int = 30) -> Round:
+    """gamma joined, beta is gone after `end_s`; beta committed until 5 s, alpha until `stops_s`."""
+    alpha, beta = polled(member("alpha", 0), poll_s), polled(member("beta", 1), poll_s)
+    made = WrittenLog()
+    made.group(0, 1, alpha, beta)
+    for at in range(1, stops_s + 1):
+        made.commits(0, at, at)
+        if at <= 5:
+            made.commits(1, at, at)
+    alpha, gamma = polled(member("alpha", 0), poll_s), polled(member("gamma", 1), poll_s)
+    made.group(end_s, 2, alpha, gamma)
+    return rounds_of(told_of(made.data))[-1]
+
+
+def cause_of(made: Round) -> str:
+    assert made.cause is not None
+    return str(made.cause["code"])
+
+
+def test_who_left_as_the_last_one_to_rejoin_did_not_begin_the_round() -> None:
+    """The client left 30 s after it was polled, and alpha and gamma had waited since 9 s."""
+    last = waited_for_beta(35.2, stops_s=9)
+    assert cause_of(last) == "member_joined"
+    assert of_removed(last) == {"beta": ("unknown", None)}
+    assert cause_of(waited_for_beta(33, stops_s=9)) == "unknown"  # 28 s are no limit
+
+
+def test_who_was_removed_at_the_timeout_of_the_join_phase_did_not_begin_the_round() -> None:
+    """It began between 6 and 11 s, as alpha is told with a heartbeat."""
+    assert cause_of(waited_for_beta(39.5, stops_s=9)) == "member_joined"
+    assert cause_of(waited_for_beta(42, stops_s=9)) == "unknown"
+
+
+def test_who_left_while_others_went_on_may_have_begun_the_round() -> None:
+    assert cause_of(waited_for_beta(35.2, stops_s=35)) == "unknown"
+
+
+def test_a_client_that_commits_after_its_last_poll_is_late_a_commit_earlier() -> None:
+    """librdkafka commits what it was polled for at the end of an interval, here a second later."""
+    for gone_s, expected in (
+        (34.5, ("member_left", "max_poll_exceeded")),
+        (33.5, ("unknown", None)),
+    ):
+        alpha, beta = polled(member("alpha", 0), 30), polled(member("beta", 1), 30)
+        made = WrittenLog()
+        made.group(0, 1, alpha, beta)
+        for at in range(1, 34):
+            made.commits(0, at, at)
+            if at <= 5:
+                made.commits(1, at, at)
+        made.group(gone_s, 2, polled(member("alpha", 0, 1), 30))
+        assert of_removed(rounds_of(told_of(made.data))[-1]) == {"beta": expected}
