@@ -280,7 +280,7 @@ def _first(
         firsts.add(LEADER)  # for new partitions it may have rejoined before a session ended
     if setting.aborted and len(firsts) > 1:
         return UNKNOWN
-    if firsts == {EXPIRED} and _only_ended(setting, start, departures):
+    if firsts == {EXPIRED} and _only_ended(changes.stayed, setting, departures):
         return UNKNOWN  # what began the join phase does not show
     if len(firsts) == 1:
         [code] = firsts
@@ -297,15 +297,17 @@ def _first(
 
 
 def _only_ended(
-    setting: CauseEvidence, start: TimeRange, departures: Mapping[str, Departure]
+    stayed: Sequence[RecordedMember], setting: CauseEvidence, departures: Mapping[str, Departure]
 ) -> bool:
     """Return whether sessions that expired ended the join phase, and did not begin it: it had
     waited for their members. After a load it is not known when sessions ended, but all who stayed
-    had stopped committing before.
+    may have stopped committing before.
     """
-    expired = {key for key, each in departures.items() if each.code == EXPIRED}
     if setting.reloaded:
-        return start.latest_ms < setting.end_ms - WAITED_MS
+        seen = map(setting.of, stayed)
+        known = [at + pause for at, pause in seen if at is not None and pause is not None]
+        return len(known) == len(stayed) > 0 and max(known) + WAITED_MS < setting.end_ms
+    expired = {key for key, each in departures.items() if each.code == EXPIRED}
     return setting.waited and expired <= {*setting.ended_by}
 
 

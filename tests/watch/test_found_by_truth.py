@@ -1,5 +1,7 @@
 """Transcripts of records from plays beside Apache Kafka of which a false cause was told."""
 
+import pytest
+
 from groupkeeper.history.rounds import Round
 from groupkeeper.protocol.embedded import Subscription, TopicPartition
 from groupkeeper.protocol.records.consumer_offsets import MemberMetadata
@@ -182,12 +184,13 @@ def test_who_rejoins_first_after_the_coordinator_changed_is_told() -> None:
     assert (last.cause["code"], last.cause["who"]["client_id"]) == ("member_rejoined", "beta")
 
 
-def test_a_session_that_ends_in_a_join_phase_did_not_begin_it() -> None:
+@pytest.mark.parametrize("end_s", [22.2, 27])
+def test_a_session_that_ends_in_a_join_phase_did_not_begin_it(end_s: float) -> None:
     """alpha rejoined after 21 s; beta was killed with the broker, and its session began anew when
     the group was loaded.
     """
     made = after_a_broker_was_killed(beta_is_lost=True)
-    made.group(27, 2, member("alpha", 0, 1))
+    made.group(end_s, 2, member("alpha", 0, 1))
     last = rounds_of(told_of(made.data))[-1]
     assert last.cause is not None
     assert last.cause["code"] == "unknown"
