@@ -7,12 +7,13 @@ names all groups of a node that are in a rebalance; DescribeGroups lists the mem
 are, or that have just written a record, several in a request, the one that changed last first.
 
 The coordinator of a group is the leader of its partition of `__consumer_offsets`, which is known.
+A group without an answer is asked about again after growing pauses, at the leader by then.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from groupkeeper.backoff import Backoff
 from groupkeeper.client import CallFailed, Client
@@ -26,6 +27,7 @@ from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.topics.log_positions import LogName
 from groupkeeper.watch.offsets import TopicOffsets
 from groupkeeper.watch.rate import RequestRate
+from groupkeeper.watch.retries import TRIES_MOST, GroupRetries
 from groupkeeper.watch.sightings import REBALANCING, Description, GroupListing, Sightings
 from groupkeeper.watch.views import WatchedGroups, WatchedPartition
 
@@ -96,6 +98,7 @@ class Asker:
         """Groups to describe by node, the one that changed last at the end."""
         self._omitted: dict[str, int] = {}
         """Group -> time until which it is not asked about."""
+        self._retries = GroupRetries()
         self._cannot_list: set[int] = set()
         """Nodes whose ListGroups has no filter."""
         self._seldom = Seldom(clock.seconds)
@@ -109,7 +112,7 @@ class Asker:
                     self._tasks[node] = asyncio.create_task(self._ask(node))
                 for node in self._tasks.keys() - nodes:
                     self._tasks.pop(node).cancel()
-                    self._queues.pop(node, None)
+                    await self._enqueue_all(self._queues.pop(node, {}))
                 for task in self._tasks.values():
                     if task.done():
                         task.result()
@@ -126,26 +129,12 @@ class Asker:
         """Note that a partition was read to its end: its groups are described in time, behind those
         that change, because listings count as evidence only for groups that were described.
         """
-        for number, group_id in enumerate(partition.group_ids(), 1):
-            self.changed(group_id)
-            if not number % GROUPS_IN_A_SLICE:
-                await asyncio.sleep(0)
+        await self._enqueue_all(partition.group_ids())
 
     def changed(self, group_id: str) -> None:
         """Note that a group has a new record, or is in a rebalance: it is described soon."""
-        node = self._node_of(group_id)
-        until_ms = self._omitted.get(group_id)
-        if node is None or (until_ms is not None and self._clock.now() < until_ms):
-            return
-        if self._size_of(group_id) > MEMBERS_AT_ONCE:
-            self.stats.dropped += 1
-            return
-        queue = self._queues.setdefault(node, {})
-        queue.pop(group_id, None)
-        queue[group_id] = None
-        if len(queue) > QUEUE_MOST:
-            del queue[next(iter(queue))]
-            self.stats.dropped += 1
+        self._retries.drop(group_id)
+        self._enqueue(group_id)
 
     def received(self, partition: int, record_ms: int, now_ms: int) -> None:
         """Note that a record of `record_ms` by the clock of a partition's leader, its newest one,
@@ -167,6 +156,47 @@ class Asker:
             return Asked(sightings)
         return Asked(sightings, {each: ms - ahead_ms for each, ms in self._idle(offsets).items()})
 
+    # -- the queues ------------------------------------------------------------------------------
+
+    async def _enqueue_all(self, group_ids: Iterable[str]) -> None:
+        for number, group_id in enumerate(group_ids, 1):
+            self._enqueue(group_id)
+            if not number % GROUPS_IN_A_SLICE:
+                await asyncio.sleep(0)
+
+    def _enqueue(self, group_id: str) -> None:
+        """Let a group be described by the present leader of its partition."""
+        until_ms = self._omitted.get(group_id)
+        if until_ms is not None and self._clock.now() < until_ms:
+            return
+        if self._size_of(group_id) > MEMBERS_AT_ONCE:
+            self._drop(group_id)
+            return
+        node = self._node_of(group_id)
+        if node is None:
+            self._retry((group_id,))
+            return
+        queue = self._queues.setdefault(node, {})
+        queue.pop(group_id, None)
+        queue[group_id] = None
+        if len(queue) > QUEUE_MOST:
+            oldest = next(iter(queue))
+            del queue[oldest]
+            self._drop(oldest)
+
+    def _retry(self, group_ids: Iterable[str]) -> None:
+        """Describe groups again after a pause: their coordinators gave no answer about them."""
+        now_s = self._clock.seconds()
+        left = [each for each in group_ids if not self._retries.failed(each, now_s)]
+        self.stats.dropped += len(left)
+        if left and (times := self._seldom.due("tries")):
+            limit = {"limit": "requests about a group without an answer", "most": TRIES_MOST + 1}
+            _log.warning("limit reached", **limit, groups=", ".join(left[:3]), times=times)
+
+    def _drop(self, group_id: str) -> None:
+        self._retries.drop(group_id)
+        self.stats.dropped += 1
+
     def _node_of(self, group_id: str) -> int | None:
         return self._leaders().get(self._groups.of(group_id).index)
 
@@ -179,6 +209,8 @@ class Asker:
     async def _ask(self, node: int) -> None:
         backoff, list_s = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S), 0.0
         while True:
+            for group_id in self._retries.due(self._clock.seconds()):
+                self._enqueue(group_id)
             is_due = node not in self._cannot_list and self._clock.seconds() >= list_s
             if not is_due and not self._queues.get(node):
                 await asyncio.sleep(IDLE_S)
@@ -246,8 +278,10 @@ class Asker:
         if group is None or listing.leaders.get(partition.index) != node:
             return
         state, when = listing.rebalancing[group_id], (listing.sent_ms, listing.received_ms)
-        if partition.phases.see(group, state, *when) or is_idle:
+        if partition.phases.see(group, state, *when):
             self.changed(group_id)
+        elif is_idle and group_id not in self._retries:
+            self._enqueue(group_id)
 
     def _next(self, node: int) -> list[str]:
         """Take the groups to describe next from the queue of a node."""
@@ -262,26 +296,38 @@ class Asker:
         return some
 
     async def _describe(self, node: int, group_ids: list[str]) -> None:
-        sent_ms = self._clock.wall()
-        answer = await self._client.call(DescribeGroupsRequest(groups=group_ids), node=node)
-        at_ms = self._clock.wall()
-        denied, unknown = list[str](), list[str]()
-        for row in answer.groups:
-            if row.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
-                denied.append(row.group_id)
-            elif row.error_code == ErrorCode.GROUP_ID_NOT_FOUND or row.group_state == DEAD:
-                unknown.append(row.group_id)
-            elif row.error_code:  # it has moved, or is loading
-                self.stats.failures += 1
-            else:
-                members = frozenset(each.member_id for each in row.members)
-                found = Description(sent_ms, at_ms, row.group_state, members)
-                self.sightings.described(row.group_id, found)
-                self._groups.of(row.group_id).phases.describe(row.group_id, members)
+        left = dict.fromkeys(group_ids)
+        try:
+            sent_ms = self._clock.wall()
+            answer = await self._client.call(DescribeGroupsRequest(groups=group_ids), node=node)
+            at_ms = self._clock.wall()
+            denied, unknown = list[str](), list[str]()
+            for row in answer.groups:
+                if row.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
+                    denied.append(row.group_id)
+                elif row.error_code == ErrorCode.GROUP_ID_NOT_FOUND or row.group_state == DEAD:
+                    unknown.append(row.group_id)
+                elif row.error_code:  # it has moved, or is loading
+                    self.stats.failures += 1
+                    continue
+                else:
+                    self._described(row, sent_ms, at_ms)
+                self._retries.drop(row.group_id)
+                left.pop(row.group_id, None)
+        finally:  # also if the node is not asked any more
+            self._retry(left)
         self._omit(unknown, UNKNOWN_MS)
         if denied:
             self._omit(denied, DENIED_MS)
             self._deny(denied)
+
+    # Any: a row of DescribeGroups.
+    def _described(self, row: Any, sent_ms: int, at_ms: int) -> None:
+        members = frozenset(each.member_id for each in row.members)
+        self.sightings.described(
+            row.group_id, Description(sent_ms, at_ms, row.group_state, members)
+        )
+        self._groups.of(row.group_id).phases.describe(row.group_id, members)
 
     def _omit(self, group_ids: Sequence[str], for_ms: int) -> None:
         """Ask nothing about some groups for a while."""

@@ -41,6 +41,8 @@ class Coordinators:
         self.silent: set[int] = set()
         """Nodes that answer nothing until the timeout."""
         self.denied: set[str] = set()
+        self.errors: dict[str, ErrorCode] = {}
+        """Errors of DescribeGroups by group."""
         self.newer: set[str] = set()
         """Groups of another protocol."""
         self.is_old = False
@@ -60,7 +62,7 @@ class Coordinators:
             self.views.of(name).set(name, WatchedGroup(group, None))
 
     def of_node(self, node: int) -> list[str]:
-        return [each for each in self.groups if self.leaders[self.views.of(each).index] == node]
+        return [each for each in self.groups if self.leaders.get(self.views.of(each).index) == node]
 
     def sent(self, kind: type) -> list[tuple[float, int, Any]]:
         return [each for each in self.calls if isinstance(each[2], kind)]
@@ -99,6 +101,8 @@ class Coordinators:
             return DescribedGroup(group_id=name, error_code=error)
         if name in self.newer:
             return DescribedGroup(group_id=name, error_code=ErrorCode.GROUP_ID_NOT_FOUND)
+        if name in self.errors:
+            return DescribedGroup(group_id=name, error_code=self.errors[name])
         if name not in self.of_node(node):
             return DescribedGroup(group_id=name, error_code=ErrorCode.NOT_COORDINATOR)
         state, members = self.groups[name]

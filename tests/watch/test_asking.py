@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from typing import cast
 
 import pytest
 
 from groupkeeper.client import Client
+from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.protocol.placement import partition_of
@@ -21,6 +23,7 @@ from groupkeeper.watch.asking import (
     UNKNOWN_MS,
     Asker,
 )
+from groupkeeper.watch.retries import TRIES_MOST
 from tests.conftest import Lines
 from tests.simulation.cluster import VirtualClock
 from tests.support.requests import join_request
@@ -48,10 +51,12 @@ def played(play: Play, leaders: dict[int, int] | None = None) -> Coordinators:
         cluster = Coordinators(there, clock)
         asker = Asker(cast("Client", cluster), cluster.views, lambda: cluster.leaders, clock)
         running = asyncio.create_task(asker.run())
-        await play(cluster, asker)
-        assert not running.done()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        try:
+            await play(cluster, asker)
+            assert not running.done()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
         return cluster
 
     return loop.run_until_complete(run())
@@ -262,6 +267,107 @@ def test_a_node_that_fails_is_asked_again_after_growing_pauses() -> None:
         assert asker.stats.failures == failed
 
     played(play)
+
+
+def test_groups_of_a_failed_request_are_described_when_the_node_answers() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.put("g", "ann")
+        cluster.down.add(0)
+        asker.changed("g")
+        await virtual(10)
+        cluster.down.clear()
+        cluster.calls.clear()
+        await virtual(120)
+        assert asker.stats.dropped == 0
+
+    assert described(played(play)) == [["g"]]
+
+
+@pytest.mark.parametrize(
+    "error", [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR]
+)
+def test_a_group_with_an_error_is_asked_about_again_after_growing_pauses(
+    error: ErrorCode, lines: Lines
+) -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.put("g", "ann")
+        cluster.errors["g"] = error
+        asker.changed("g")
+        await virtual(600)
+        times = [at for at, _, _ in cluster.sent(DescribeGroupsRequest)]
+        pauses = [round(then - before) for before, then in pairwise(times)]
+        assert pauses[:5] == [1, 2, 4, 8, 16]
+        assert (len(pauses), max(pauses)) == (TRIES_MOST, 60)
+        assert (asker.stats.failures, asker.stats.dropped) == (TRIES_MOST + 1, 1)
+        cluster.errors.clear()
+        asker.changed("g")  # its next record
+        await virtual(600)
+        assert len(described(cluster)) == TRIES_MOST + 2
+
+    played(play)
+    [told] = [each for each in lines() if each["event"] == "limit reached"]
+    assert told["groups"] == "g"
+
+
+def test_a_group_that_has_moved_is_asked_about_at_its_new_coordinator() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.put("g", "ann")
+        cluster.errors["g"] = ErrorCode.NOT_COORDINATOR
+        asker.changed("g")
+        await virtual(1)
+        cluster.leaders, cluster.errors = {0: 1}, {}
+        await virtual(2 * NODES_S)
+
+    cluster = played(play)
+    assert [node for _, node, _ in cluster.sent(DescribeGroupsRequest)] == [0, 1]
+
+
+def test_groups_of_a_node_that_is_gone_are_described_by_the_next_one() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        names = [f"g{number}" for number in range(GROUPS_AT_ONCE + 5)]
+        for name in names:
+            cluster.put(name, "ann")
+        cluster.silent.add(0)
+        for name in names:
+            asker.changed(name)
+        await virtual(7)  # one request was sent, and the others wait
+        cluster.leaders = {0: 1}
+        cluster.calls.clear()
+        await virtual(4 * NODES_S)
+        found = [
+            each for _, node, some in cluster.sent(DescribeGroupsRequest) for each in some.groups
+        ]
+        assert sorted(found) == sorted(names)
+
+    played(play)
+
+
+def test_a_group_without_a_coordinator_is_described_when_it_has_one() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.put("g", "ann")
+        index = cluster.views.of("g").index
+        cluster.leaders = {1 - index: 0}
+        asker.changed("g")
+        await virtual(2)
+        assert described(cluster) == []
+        cluster.leaders = {index: 0, 1 - index: 0}
+        await virtual(5)
+
+    assert described(played(play, {0: 0, 1: 0})) == [["g"]]
+
+
+def test_requests_are_limited_if_all_fail() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        for number in range(500):
+            cluster.put(f"g{number}", "ann")
+            cluster.put(f"g{number}", "ann", state="PreparingRebalance", recorded=False)
+            cluster.errors[f"g{number}"] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            asker.changed(f"g{number}")
+        await virtual(60)
+
+    cluster = played(play)
+    assert len(cluster.calls) <= 60 * ASKS_PER_S + 1
+    assert all(len(some) <= GROUPS_AT_ONCE for some in described(cluster))
 
 
 def test_a_group_that_may_not_be_described_is_told_and_left_alone(lines: Lines) -> None:

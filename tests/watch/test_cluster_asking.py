@@ -102,9 +102,11 @@ def play(playing: Play) -> None:
     async def run() -> None:
         asker = ClusterAsker(cast("Client", cluster))
         running = asyncio.create_task(asker.run())
-        await playing(cluster, asker, asker.answers)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        try:
+            await playing(cluster, asker, asker.answers)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
     loop = VirtualLoop()
     try:

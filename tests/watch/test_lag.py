@@ -269,10 +269,12 @@ def played(play: Play) -> Leaders:
         parts = cast("Client", leaders), lambda: [groups], VirtualClock(loop), PacedTurns()
         ends = LogEnds(*parts)
         running = asyncio.create_task(ends.run())
-        await play(leaders, groups, ends)
-        assert not running.done()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        try:
+            await play(leaders, groups, ends)
+            assert not running.done()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
         return leaders
 
     return loop.run_until_complete(run())
