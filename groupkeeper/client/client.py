@@ -193,6 +193,24 @@ class Client:
         """
         return await self._send(await self._any_node(request) if node is None else node, request)
 
+    async def call_in_slices(
+        self, request: Message, *, node: int | None = None
+    ) -> Any:  # Any: see `call`
+        """As `call`, for a long response, of up to half a million items of arrays: it is decoded in
+        slices, between which the event loop does other work.
+        """
+        node = await self._any_node(request) if node is None else node
+        slices = await self._answer(node, request, in_slices=True)
+        try:
+            while True:
+                next(slices)
+                await asyncio.sleep(0)
+        except StopIteration as end:
+            return _checked(request, node, end.value)
+        except DecodeError as error:
+            code = ErrorCode.NETWORK_EXCEPTION  # as where a connection decodes
+            raise CallFailed(_api_of(request), node, code, str(error)) from error
+
     async def call_each(self, request: Message) -> dict[int, Any]:
         """Send a request to all nodes, and return the responses by node id. Nodes that are loading
         groups are retried until the timeout. Raises CallFailed if any node fails.
@@ -223,32 +241,41 @@ class Client:
         return "" if tokens is None else tokens.problem
 
     async def _send(self, node: int, request: Message) -> Any:
+        return _checked(request, node, await self._answer(node, request))
+
+    async def _answer(self, node: int, request: Message, *, in_slices: bool = False) -> Any:
         try:
-            prepared = await self._prepared(node, request)
-            response = await self._kafka.send(node, prepared, group=self._connections)
+            prepared = await self._prepared(node, VersionedRequest(request, in_slices=in_slices))
+            return await self._kafka.send(node, prepared, group=self._connections)
         except NodeNotReadyError as error:
             detail = self._no_token() or "".join(error.args)
             not_there = ErrorCode.BROKER_NOT_AVAILABLE
             raise CallFailed(_api_of(request), node, not_there, detail) from error
         except KafkaError as error:
             raise _failed(_api_of(request), node, error) from error
-        code = getattr(response, "error_code", 0)
-        if code:
-            known = ErrorCode(code)
-            told = getattr(response, "error_message", None) or ""
-            detail = told if known == code else f"error {code}"
-            raise CallFailed(_api_of(request), node, known, detail)
-        return response
 
-    async def _prepared(self, node: int, request: Message) -> VersionedRequest | RequestFrame:
-        """Wrap a request for aiokafka's client."""
-        versioned = VersionedRequest(request)
+    async def _prepared(
+        self, node: int, versioned: VersionedRequest
+    ) -> VersionedRequest | RequestFrame:
+        """Return a request in the form that aiokafka's client takes."""
         if _CONNECTIONS_PREPARE:
             return versioned
         if not await self._kafka.ready(node, group=self._connections):
             raise NodeNotReadyError
         connection = self._kafka._conns[node, self._connections]  # has no public name
         return versioned.prepare(connection._version_info._versions)
+
+
+# Any: the response of the request's API.
+def _checked(request: Message, node: int, response: Any) -> Any:
+    """Return a response without a top-level error. Raises CallFailed."""
+    code = getattr(response, "error_code", 0)
+    if code:
+        known = ErrorCode(code)
+        told = getattr(response, "error_message", None) or ""
+        detail = told if known == code else f"error {code}"
+        raise CallFailed(_api_of(request), node, known, detail)
+    return response
 
 
 def _api_of(request: Message) -> str:

@@ -7,6 +7,7 @@ aiokafka's classes for them change between releases. The tag buffer at the end o
 is sent and read with the body, because connections of 0.10 do not support it in a header.
 """
 
+from collections.abc import Callable
 from io import BytesIO
 from struct import Struct
 from typing import Any, Final
@@ -15,7 +16,7 @@ from aiokafka.errors import IncompatibleBrokerVersion
 
 from groupkeeper.protocol.api_keys import ApiKey
 from groupkeeper.protocol.compile_encode import Framing
-from groupkeeper.protocol.compiler import decoder, encoder
+from groupkeeper.protocol.compiler import decoder, encoder, sliced_decoder
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.message import Message, layout_of
 from groupkeeper.protocol.wire import skip_tags
@@ -41,20 +42,27 @@ class _Header:
 class ResponseType:
     """Decodes the response of a request in one version."""
 
-    def __init__(self, cls: type, version: int, *, has_tags: bool) -> None:
-        self._decode = decoder(cls, version)
+    # Any: a decoder returns the response, one in slices a generator of it.
+    _decode: Callable[[bytes, int, int], Any]
+
+    def __init__(self, cls: type, version: int, *, has_tags: bool, in_slices: bool) -> None:
+        self._decode = (sliced_decoder if in_slices else decoder)(cls, version)
         self._has_tags = has_tags
 
     def decode(self, data: BytesIO | bytes) -> Any:  # Any: the response of the request's API
-        """Decode the remaining bytes as a message. Raises DecodeError."""
+        """Decode the remaining bytes as a message, or return the generator that does so in slices.
+        Raises DecodeError.
+        """
         rest = data if isinstance(data, bytes) else data.read()
         return self._decode(rest, _end_of_tags(rest) if self._has_tags else 0, len(rest))
 
 
 class RequestFrame:
-    """A request in one version, with the interface that connections expect."""
+    """A request in one version, with the interface that connections expect. `in_slices`: see
+    `ResponseType.decode`.
+    """
 
-    def __init__(self, message: Message, version: int) -> None:
+    def __init__(self, message: Message, version: int, *, in_slices: bool = False) -> None:
         cls: type = type(message)
         layout = layout_of(cls)
         assert layout.key is not None, f"{layout.name} is not a request"
@@ -65,7 +73,8 @@ class RequestFrame:
         self.API_KEY, self.API_VERSION = layout.key, version
         # ApiVersions responses always have header version 0, so that any client can read them.
         has_tags = self._is_flexible and layout.key != ApiKey.API_VERSIONS
-        self.RESPONSE_TYPE = ResponseType(layout.response, version, has_tags=has_tags)
+        how = {"has_tags": has_tags, "in_slices": in_slices}
+        self.RESPONSE_TYPE = ResponseType(layout.response, version, **how)
 
     def build_request_header(self, correlation_id: int, client_id: str) -> _Header:
         name = client_id.encode()
@@ -87,8 +96,8 @@ class RequestFrame:
 class VersionedRequest:
     """A request sent in the newest version of the peer that can represent all its fields."""
 
-    def __init__(self, message: Message) -> None:
-        self._message = message
+    def __init__(self, message: Message, *, in_slices: bool = False) -> None:
+        self._message, self._in_slices = message, in_slices
 
     def prepare(self, offered: Versions) -> RequestFrame:
         """Return the frame for a peer with these versions by API key. Raises
@@ -103,7 +112,7 @@ class VersionedRequest:
         lowest, highest = max(oldest, layout.versions[0]), min(newest, layout.versions[1])
         for version in range(highest, lowest - 1, -1):
             if carries(self._message, version):
-                return RequestFrame(self._message, version)
+                return RequestFrame(self._message, version, in_slices=self._in_slices)
         raise IncompatibleBrokerVersion(
             f"the node supports versions {oldest} to {newest}, none of which fits this request"
         )

@@ -17,11 +17,11 @@ from typing import Final, TypeVar
 from groupkeeper.backoff import Backoff
 from groupkeeper.client import CallFailed, Client
 from groupkeeper.client.group_configs import Failure, describe_configs
-from groupkeeper.client.partitions import describe_topics
 from groupkeeper.history.newer_departures import SessionLimit
 from groupkeeper.history.newer_topics import id_of
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from groupkeeper.topics.slices import Pace
 from groupkeeper.watch.answers import WANTED_MOST, ClusterAnswers
 
 NAMES_MOST: Final = 200_000
@@ -45,10 +45,19 @@ _log = Logger("observer")
 
 
 async def all_names(client: Client) -> dict[bytes, str]:
-    """Return the names of topics by id. Raises CallFailed."""
-    rows = await describe_topics(client)
-    named = ((each.topic_id, each.name) for each in rows if each.topic_id and each.name)
-    return dict(islice(named, NAMES_MOST))
+    """Return the names of topics by id. Raises CallFailed. The response has the partitions of all
+    topics, so it is decoded, read and freed in slices.
+    """
+    request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+    rows, names, pace = (await client.call_in_slices(request)).topics, dict[bytes, str](), Pace()
+    while rows:
+        row = rows.pop()
+        if row.topic_id and row.name and len(names) < NAMES_MOST:
+            names[row.topic_id] = row.name
+        if pace.spent(1 + len(row.partitions)):
+            del row
+            await asyncio.sleep(0)
+    return names
 
 
 async def session_limits(client: Client, groups: Iterable[str]) -> dict[str, SessionLimit]:

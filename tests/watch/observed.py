@@ -57,6 +57,9 @@ class ServedCluster:
     def apart(self) -> "ServedCluster":
         return self
 
+    async def call_in_slices(self, request: Message) -> Any:
+        return await self.call(request)
+
     async def call(self, request: Message, *, node: int | None = None) -> Any:
         api = type(request).__name__
         self.calls.append((asyncio.get_running_loop().time(), api))

@@ -22,8 +22,10 @@ from groupkeeper.protocol.messages.describe_configs import (
 from groupkeeper.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
+    MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from groupkeeper.topics.slices import ITEMS
 from groupkeeper.watch import answers as answers_module
 from groupkeeper.watch import cluster_asking
 from groupkeeper.watch.answers import ClusterAnswers
@@ -33,10 +35,12 @@ from groupkeeper.watch.cluster_asking import (
     ASKED_AT_ONCE,
     PAUSE_MOST_S,
     ClusterAsker,
+    all_names,
 )
 from tests.conftest import Lines
 from tests.support.newer_log import ORDERS, OTHERS
 from tests.support.virtual_loop import VirtualLoop
+from tests.support.work import instructions
 from tests.watch.cluster import virtual
 
 Play = Callable[["SaidCluster", ClusterAsker, ClusterAnswers], Awaitable[None]]
@@ -55,6 +59,9 @@ class SaidCluster:
         """Errors by group."""
         self.asked: list[tuple[float, int]] = []
         """Time of each request, and how many things it asked for."""
+
+    async def call_in_slices(self, request: Message) -> Any:
+        return await self.call(request)
 
     async def call(self, request: Message, *, node: int | None = None) -> Any:
         await virtual(0)
@@ -122,6 +129,41 @@ def test_names_of_all_topics_are_asked_for_at_once() -> None:
         assert len(cluster.asked) == 1
 
     play(playing)
+
+
+class Metadata:
+    """Answers at once."""
+
+    def __init__(self, topics: int, partitions: int) -> None:
+        parts = [MetadataResponsePartition(partition_index=each) for each in range(partitions)]
+        self.answer = MetadataResponse(
+            topics=[
+                MetadataResponseTopic(
+                    topic_id=each.to_bytes(16, "big"), name=f"t{each}", partitions=parts
+                )
+                for each in range(1, topics + 1)
+            ]
+        )
+
+    async def call_in_slices(self, request: Message) -> MetadataResponse:
+        return self.answer
+
+
+def longest_step(topics: int, partitions: int) -> int:
+    """The most instructions in one callback that reads the names of topics; -1 if some lack."""
+    work, most = all_names(cast("Client", Metadata(topics, partitions))), 0
+    while True:
+        try:
+            _, count = instructions(work.send, None)
+        except StopIteration as end:
+            return most if len(end.value) == topics else -1
+        most = max(most, count)
+
+
+def test_names_of_very_many_topics_are_read_in_slices() -> None:
+    few = longest_step(2 * ITEMS, 1)
+    assert 0 < longest_step(20 * ITEMS, 1) <= 1.5 * few
+    assert 0 < longest_step(2 * ITEMS, 50) <= 1.5 * few
 
 
 def test_a_topic_that_is_new_is_asked_for_by_its_id() -> None:
