@@ -10,8 +10,8 @@ from groupkeeper.history.newer import NewerStory
 from groupkeeper.history.newer_departures import SessionLimit
 
 WANTED_MOST: Final = 10_000
-"""Maximum number of topics, and of groups, that wait to be asked for; others are asked for with
-their next record."""
+"""Maximum number of topics, and of groups, that wait to be asked for; others are asked for with the
+next record of their group."""
 
 
 @dataclass(slots=True)
@@ -22,26 +22,20 @@ class ClusterAnswers:
     """Topic id -> name."""
     sessions: dict[str, SessionLimit] = field(default_factory=dict)
     """Consumer group -> settings of its sessions."""
-    _unnamed: dict[str, None] = field(default_factory=dict)
-    _unasked: dict[str, None] = field(default_factory=dict)
+    unnamed: dict[str, None] = field(default_factory=dict)
+    """Ids of topics whose names are to be asked for, in order."""
+    unasked: dict[str, None] = field(default_factory=dict)
+    """Consumer groups whose settings are to be asked for, in order."""
+    asked: set[str] = field(default_factory=set)
+    """Consumer groups whose settings were asked for lately, with or without an answer."""
 
     def want(self, group: str, newer: NewerStory) -> None:
         """Note what records of a group do not say."""
-        for topic in newer.topics.unnamed:
-            if len(self._unnamed) < WANTED_MOST:
-                self._unnamed[topic] = None
-        newer.topics.unnamed.clear()
-        is_known = newer.kind != CONSUMER or group in self.sessions
-        if not is_known and len(self._unasked) < WANTED_MOST:
-            self._unasked[group] = None
-
-    def wanted(self) -> tuple[list[str], list[str]]:
-        """Return ids of topics without a name, and consumer groups without settings, since the last
-        call.
-        """
-        topics, groups = list(self._unnamed), list(self._unasked)
-        for topic in topics:
-            del self._unnamed[topic]
-        for group in groups:
-            del self._unasked[group]
-        return topics, groups
+        topics = newer.topics.unnamed
+        some = topics[: max(0, WANTED_MOST - len(self.unnamed))]
+        del topics[: len(some)]
+        for topic in some:
+            self.unnamed[topic] = None
+        is_due = newer.kind == CONSUMER and group not in self.asked
+        if is_due and len(self.unasked) < WANTED_MOST:
+            self.unasked[group] = None

@@ -5,11 +5,13 @@ and session timeouts of consumer groups (KIP-848), which are settings of brokers
     await asker.ask_all_names()
     asker.answers.want(group, newer)    # by folds; asked for by `asker.run()`, a task
 
-What is not answered stays unknown: names need DESCRIBE on topics, session timeouts DESCRIBE_CONFIGS
+Session timeouts may change, so those of groups with records are asked for again now and then. What
+is not answered stays unknown: names need DESCRIBE on topics, session timeouts DESCRIBE_CONFIGS
 on groups, and brokers of Kafka 4.0 or later.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 from typing import Final, TypeVar
@@ -22,7 +24,7 @@ from groupkeeper.history.newer_topics import id_of
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.topics.slices import Pace
-from groupkeeper.watch.answers import WANTED_MOST, ClusterAnswers
+from groupkeeper.watch.answers import ClusterAnswers
 
 NAMES_MOST: Final = 200_000
 """Maximum number of topics whose names are remembered."""
@@ -35,7 +37,7 @@ ASK_S: Final = 1.0
 PAUSE_MOST_S: Final = 60.0
 """Longest pause after a failure."""
 AGAIN_S: Final = 600.0
-"""Time for which a group is not asked for again after there was no answer about it."""
+"""Time for which a group is not asked for again, with or without an answer about it."""
 SESSION_CONFIGS: Final = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms")
 """Configs of groups, in the order of `SessionLimit`."""
 
@@ -78,10 +80,10 @@ class ClusterAsker:
         """`is_on`: False asks for nothing."""
         self.answers = ClusterAnswers()
         self._client, self._is_on = client, is_on
-        self._topics: dict[str, None] = {}
-        self._groups: dict[str, None] = {}
-        self._unanswered: dict[str, float] = {}
-        """Group without an answer -> time of the event loop from which on it is asked for again."""
+        self._asked: deque[tuple[float, str]] = deque()
+        """Groups of `answers.asked`, with the time of the event loop until which they are."""
+        self._has_told = False
+        """Whether it was told that there is no answer about a group."""
 
     async def ask_all_names(self) -> None:
         """Ask for the names of all topics; without an answer, ids are shown."""
@@ -95,7 +97,7 @@ class ClusterAsker:
         """Ask until cancelled."""
         backoff, has_failed = Backoff(ASK_S, PAUSE_MOST_S), False
         while True:
-            self._take()
+            self._forget_asked()
             try:
                 await self._ask()
                 backoff.reset()
@@ -106,47 +108,50 @@ class ClusterAsker:
                 pause, has_failed = backoff.failed(), True
             await asyncio.sleep(pause)
 
-    def _take(self) -> None:
-        """Take over what folds want, as far as there is room."""
+    def _forget_asked(self) -> None:
+        """Let groups be asked for again that were asked for a while ago."""
         now_s = asyncio.get_running_loop().time()
-        for wanted, some in zip((self._topics, self._groups), self.answers.wanted(), strict=True):
-            for each in some:
-                if len(wanted) < WANTED_MOST and now_s >= self._unanswered.get(each, 0.0):
-                    wanted[each] = None
+        for _ in range(2 * ASKED_AT_ONCE):
+            if not self._asked or (now_s < self._asked[0][0] and len(self._asked) <= SESSIONS_MOST):
+                break
+            self.answers.asked.discard(self._asked.popleft()[1])
 
     async def _ask(self) -> None:
-        topics = [*islice(self._topics, ASKED_AT_ONCE)]
+        answers = self.answers
+        topics = [*islice(answers.unnamed, ASKED_AT_ONCE)]
         if topics:
             rows = [MetadataRequestTopic(topic_id=id_of(each), name=None) for each in topics]
             asked = MetadataRequest(topics=rows, allow_auto_topic_creation=False)
             answer = await self._client.call(asked)
             names = {each.topic_id: each.name for each in answer.topics if each.name}
-            _add(self.answers.names, names, NAMES_MOST)
+            _add(answers.names, names, NAMES_MOST)
             for each in topics:
-                del self._topics[each]
-        groups = [*islice(self._groups, ASKED_AT_ONCE)]
+                del answers.unnamed[each]
+        groups = [*islice(answers.unasked, ASKED_AT_ONCE)]
         if groups:
             found = await session_limits(self._client, groups)
-            _add(self.answers.sessions, found, SESSIONS_MOST)
+            _add(answers.sessions, found, SESSIONS_MOST)
+            until_s = asyncio.get_running_loop().time() + AGAIN_S
             for each in groups:
-                del self._groups[each]
-                if each in found:
-                    self._unanswered.pop(each, None)
-                else:
+                answers.asked.add(each)
+                self._asked.append((until_s, each))
+                del answers.unasked[each]
+                if each not in found:
                     self._omit(each)
 
     def _omit(self, group: str) -> None:
-        """Note a group that may not be described, or whose brokers do not know such configs."""
-        if not self._unanswered:
+        """Tell of a group that may not be described, or whose brokers do not know such configs."""
+        if not self._has_told:
+            self._has_told = True
             _log.warning(
                 "session timeouts of consumer groups are not known, so fewer ends are told",
                 group=group,
                 needed="DESCRIBE_CONFIGS on groups, and brokers of Kafka 4.0 or later",
             )
-        if group in self._unanswered or len(self._unanswered) < SESSIONS_MOST:
-            self._unanswered[group] = asyncio.get_running_loop().time() + AGAIN_S
 
 
 def _add(known: dict[_Key, _Value], more: dict[_Key, _Value], most: int) -> None:
     """Add answers as far as there is room."""
-    known.update(islice(more.items(), max(0, most - len(known))))
+    for key, value in more.items():
+        if key in known or len(known) < most:
+            known[key] = value

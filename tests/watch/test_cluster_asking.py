@@ -55,6 +55,7 @@ class SaidCluster:
     def __init__(self) -> None:
         self.topics = {ORDERS: "orders", OTHERS: "others"}
         self.is_down = False
+        self.session_ms = 50_000
         self.errors = {"no": int(ErrorCode.GROUP_AUTHORIZATION_FAILED)}
         """Errors by group."""
         self.asked: list[tuple[float, int]] = []
@@ -84,7 +85,10 @@ class SaidCluster:
     def _described(self, group: str) -> DescribeConfigsResult:
         if group in self.errors:
             return DescribeConfigsResult(resource_name=group, error_code=self.errors[group])
-        values = {"consumer.session.timeout.ms": "50000", "consumer.heartbeat.interval.ms": "7000"}
+        values = {
+            "consumer.session.timeout.ms": f"{self.session_ms}",
+            "consumer.heartbeat.interval.ms": "7000",
+        }
         configs = [
             DescribeConfigsResourceResult(name=name, value=value) for name, value in values.items()
         ]
@@ -213,6 +217,44 @@ def test_a_group_without_an_answer_is_asked_for_again_after_a_while() -> None:
         want(asker, groups=["no"])
         await virtual(2 * ASK_S)
         assert (len(cluster.asked), [*answers.sessions]) == (2, ["no"])
+
+    play(playing)
+
+
+def test_settings_that_change_are_asked_for_again_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster_asking, "SESSIONS_MOST", 1)  # a known group needs no room
+
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
+        want(asker, groups=["g"])
+        await virtual(2 * ASK_S)
+        cluster.session_ms = 60_000
+        for _ in range(9):
+            want(asker, groups=["g"])  # records
+            await virtual(AGAIN_S / 10)
+        assert (len(cluster.asked), answers.sessions["g"].timeout_ms) == (1, 50_000)
+        await virtual(2 * AGAIN_S)
+        assert len(cluster.asked) == 1, "without a record"
+        want(asker, groups=["g"])
+        await virtual(2 * ASK_S)
+        assert (len(cluster.asked), answers.sessions["g"].timeout_ms) == (2, 60_000)
+
+    play(playing)
+
+
+def test_topics_that_do_not_fit_are_asked_for_with_the_next_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(answers_module, "WANTED_MOST", 1)
+
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
+        newer = NewerStory()
+        newer.topics.unnamed += [id_text(ORDERS), id_text(OTHERS)]
+        for known in ({ORDERS}, {ORDERS, OTHERS}):
+            answers.want("g", newer)
+            await virtual(2 * ASK_S)
+            assert answers.names.keys() == known
 
     play(playing)
 
