@@ -108,6 +108,7 @@ OBSERVER_COUNTERS = {
     "observer_asks_dropped": "Groups that were not described because of a limit.",
     "observer_lag_asks": "Requests about topics to leaders, for the lag.",
     "observer_lag_ask_failures": "Such requests that failed, or were denied.",
+    "observer_answers_dropped": "Names of topics and session timeouts beyond a limit, not kept.",
     "observer_offsets_dropped": "Commits for further partitions beyond a limit, not kept.",
 }
 """Counters of an observer: name without prefix and suffix -> help."""

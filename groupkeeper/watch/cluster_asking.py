@@ -12,7 +12,7 @@ on groups, and brokers of Kafka 4.0 or later.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -22,6 +22,7 @@ from groupkeeper.client.group_configs import Failure, describe_configs
 from groupkeeper.history.newer_departures import SessionLimit
 from groupkeeper.history.newer_topics import id_of
 from groupkeeper.observe.logs import Logger
+from groupkeeper.observe.seldom import Seldom
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.topics.slices import Pace
 from groupkeeper.watch.answers import ClusterAnswers
@@ -46,20 +47,19 @@ _Value = TypeVar("_Value")
 _log = Logger("observer")
 
 
-async def all_names(client: Client) -> dict[bytes, str]:
-    """Return the names of topics by id. Raises CallFailed. The response has the partitions of all
+async def all_names(client: Client) -> AsyncIterator[tuple[bytes, str]]:
+    """Return ids and names of topics. Raises CallFailed. The response has the partitions of all
     topics, so it is decoded, read and freed in slices.
     """
     request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
-    rows, names, pace = (await client.call_in_slices(request)).topics, dict[bytes, str](), Pace()
+    rows, pace = (await client.call_in_slices(request)).topics, Pace()
     while rows:
         row = rows.pop()
-        if row.topic_id and row.name and len(names) < NAMES_MOST:
-            names[row.topic_id] = row.name
+        if row.topic_id and row.name:
+            yield row.topic_id, row.name
         if pace.spent(1 + len(row.partitions)):
             del row
             await asyncio.sleep(0)
-    return names
 
 
 async def session_limits(client: Client, groups: Iterable[str]) -> dict[str, SessionLimit]:
@@ -82,6 +82,7 @@ class ClusterAsker:
         self._client, self._is_on = client, is_on
         self._asked: deque[tuple[float, str]] = deque()
         """Groups of `answers.asked`, with the time of the event loop until which they are."""
+        self._seldom = Seldom()
         self._has_told = False
         """Whether it was told that there is no answer about a group."""
 
@@ -89,7 +90,8 @@ class ClusterAsker:
         """Ask for the names of all topics; without an answer, ids are shown."""
         try:
             if self._is_on:
-                self.answers.names.update(await all_names(self._client))
+                async for topic, name in all_names(self._client):
+                    self._keep(self.answers.names, topic, name, NAMES_MOST)
         except CallFailed as failure:
             _log.warning("names of topics are not known", why=str(failure))
 
@@ -123,14 +125,16 @@ class ClusterAsker:
             rows = [MetadataRequestTopic(topic_id=id_of(each), name=None) for each in topics]
             asked = MetadataRequest(topics=rows, allow_auto_topic_creation=False)
             answer = await self._client.call(asked)
-            names = {each.topic_id: each.name for each in answer.topics if each.name}
-            _add(answers.names, names, NAMES_MOST)
+            for row in answer.topics:
+                if row.name:
+                    self._keep(answers.names, row.topic_id, row.name, NAMES_MOST)
             for each in topics:
                 del answers.unnamed[each]
         groups = [*islice(answers.unasked, ASKED_AT_ONCE)]
         if groups:
             found = await session_limits(self._client, groups)
-            _add(answers.sessions, found, SESSIONS_MOST)
+            for group, limit in found.items():
+                self._keep(answers.sessions, group, limit, SESSIONS_MOST)
             until_s = asyncio.get_running_loop().time() + AGAIN_S
             for each in groups:
                 answers.asked.add(each)
@@ -138,6 +142,16 @@ class ClusterAsker:
                 del answers.unasked[each]
                 if each not in found:
                     self._omit(each)
+
+    def _keep(self, known: dict[_Key, _Value], key: _Key, value: _Value, most: int) -> None:
+        """Keep an answer if there is room."""
+        if key in known or len(known) < most:
+            known[key] = value
+            return
+        self.answers.dropped += 1
+        what = "names of topics" if known is self.answers.names else "session timeouts of groups"
+        if times := self._seldom.due(what):
+            _log.warning("limit reached", limit=what, most=most, times=times)
 
     def _omit(self, group: str) -> None:
         """Tell of a group that may not be described, or whose brokers do not know such configs."""
@@ -148,10 +162,3 @@ class ClusterAsker:
                 group=group,
                 needed="DESCRIBE_CONFIGS on groups, and brokers of Kafka 4.0 or later",
             )
-
-
-def _add(known: dict[_Key, _Value], more: dict[_Key, _Value], most: int) -> None:
-    """Add answers as far as there is room."""
-    for key, value in more.items():
-        if key in known or len(known) < most:
-            known[key] = value

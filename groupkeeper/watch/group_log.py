@@ -177,7 +177,7 @@ class GroupLog:
 
     async def _ask(self) -> None:
         """Ask for what records of consumer, share and streams groups do not say."""
-        self._names |= await all_names(self._client)
+        self._names |= {topic: name async for topic, name in all_names(self._client)}
         with suppress(CallFailed):  # brokers before 4.0, or no right
             self._sessions |= await session_limits(self._client, [self._group])
 

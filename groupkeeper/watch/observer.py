@@ -36,7 +36,7 @@ from groupkeeper.watch.asking import Asker
 from groupkeeper.watch.cluster_asking import ClusterAsker
 from groupkeeper.watch.ends import LogEnds
 from groupkeeper.watch.partition import FoldStep, PartitionWatch
-from groupkeeper.watch.report import Report, answered, numbers
+from groupkeeper.watch.report import AskCounts, Report, answered, numbers
 from groupkeeper.watch.store import WatchStore
 from groupkeeper.watch.tail import RECREATED, Tail, TopicSeen
 from groupkeeper.watch.views import WRITTEN, WatchedGroup, WatchedGroups, counts_of, view_of
@@ -163,8 +163,9 @@ class Observer:
         self.asker = Asker(asking, self.groups, leaders, self.clock, self.ends.idle)
         for fold in self.folds:
             fold.asked = self.asker.asked
-        stats = self.tail.stats, self.asker.stats, self.ends.stats
-        self.metrics.observer = partial(numbers, self.folds, self.groups, self.watch_store, *stats)
+        asked = AskCounts(self.asker.stats, self.ends.stats, self._cluster_asker.answers)
+        parts = self.folds, self.groups, self.watch_store, self.tail.stats, asked
+        self.metrics.observer = partial(numbers, *parts)
         self.tls.watch()
 
     def _open_store(self) -> WatchStore:

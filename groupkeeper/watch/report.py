@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.seldom import Seldom
+from groupkeeper.watch.answers import ClusterAnswers
 from groupkeeper.watch.asking import AskStats
 from groupkeeper.watch.ends import EndStats
 from groupkeeper.watch.offsets import OFFSETS_MOST
@@ -68,13 +69,20 @@ class Report:
             _log.warning("limit reached", **limit, **where, times=times)
 
 
+class AskCounts(NamedTuple):
+    """The counts of all that the cluster is asked for beside records."""
+
+    groups: AskStats
+    ends: EndStats
+    answers: ClusterAnswers
+
+
 def numbers(
     folds: Sequence[PartitionWatch],
     groups: WatchedGroups,
     store: WatchStore,
     tail: TailStats,
-    asks: AskStats,
-    ends: EndStats,
+    asked: AskCounts,
 ) -> Mapping[str, float]:
     """Return the numbers of `exposition.OBSERVER` and `OBSERVER_COUNTERS` by name."""
     return {
@@ -87,11 +95,12 @@ def numbers(
         "observer_records_unreadable": sum(each.reader.unreadable for each in folds),
         "observer_groups_dropped": sum(each.dropped for each in folds),
         "observer_events_dropped": store.events_dropped,
-        "observer_asks": asks.requests,
-        "observer_ask_failures": asks.failures,
-        "observer_asks_dropped": asks.dropped,
-        "observer_lag_asks": ends.requests,
-        "observer_lag_ask_failures": ends.failures,
-        "observer_partitions_without_end": ends.beyond,
+        "observer_asks": asked.groups.requests,
+        "observer_ask_failures": asked.groups.failures,
+        "observer_asks_dropped": asked.groups.dropped,
+        "observer_lag_asks": asked.ends.requests,
+        "observer_lag_ask_failures": asked.ends.failures,
+        "observer_partitions_without_end": asked.ends.beyond,
+        "observer_answers_dropped": asked.answers.dropped,
         "observer_offsets_dropped": sum(each.offsets.dropped for each in folds),
     }

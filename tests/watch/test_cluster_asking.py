@@ -155,7 +155,12 @@ class Metadata:
 
 def longest_step(topics: int, partitions: int) -> int:
     """The most instructions in one callback that reads the names of topics; -1 if some lack."""
-    work, most = all_names(cast("Client", Metadata(topics, partitions))), 0
+
+    async def read() -> list[str]:
+        client = cast("Client", Metadata(topics, partitions))
+        return [name async for _, name in all_names(client)]
+
+    work, most = read(), 0
     while True:
         try:
             _, count = instructions(work.send, None)
@@ -281,7 +286,9 @@ def test_many_are_asked_for_in_several_requests() -> None:
     play(playing)
 
 
-def test_what_waits_and_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_waits_and_what_is_known_is_bounded(
+    monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
     monkeypatch.setattr(answers_module, "WANTED_MOST", 3)
     monkeypatch.setattr(cluster_asking, "SESSIONS_MOST", 4)
 
@@ -290,9 +297,29 @@ def test_what_waits_and_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch
             want(asker, groups=[f"{first}{number}" for number in range(9)])
             await virtual(3 * ASK_S)
         assert [each for _, each in cluster.asked] == [3, 3]
-        assert len(answers.sessions) == 4
+        assert (len(answers.sessions), answers.dropped) == (4, 2)
 
     play(playing)
+    [told] = [each for each in lines() if each["event"] == "limit reached"]
+    assert (told["limit"], told["most"]) == ("session timeouts of groups", 4)
+
+
+def test_names_beyond_the_limit_are_counted_and_told(
+    monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    monkeypatch.setattr(cluster_asking, "NAMES_MOST", 1)
+
+    async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
+        await asker.ask_all_names()
+        assert (len(answers.names), answers.dropped) == (1, 1)
+        [left] = cluster.topics.keys() - answers.names.keys()
+        want(asker, topics=[id_text(left)])
+        await virtual(2 * ASK_S)
+        assert (len(answers.names), answers.dropped) == (1, 2)
+
+    play(playing)
+    [told] = [each for each in lines() if each["event"] == "limit reached"]
+    assert (told["limit"], told["most"]) == ("names of topics", 1)
 
 
 def test_a_cluster_that_does_not_answer_is_asked_after_longer_and_longer_pauses(
