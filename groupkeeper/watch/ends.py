@@ -1,9 +1,10 @@
 """Asks where the logs end whose offsets the groups of an observed cluster commit: for their lag.
 
 All partitions with a committed offset are asked for in rounds, in the order of their topics: some
-hundred at a time, with one Metadata for their leaders and one ListOffsets for each of these, at
-most `ASKS_PER_S` requests a second. So the ends are as old as a round is long: 10 s, or more if
-there are many partitions. Where logs begin is asked for in every tenth round.
+hundred at a time, with one Metadata for topics that were not described in this round, and one
+ListOffsets for each leader, at most `ASKS_PER_S` requests a second. So the ends are as old as a
+round is long: 10 s, or more if there are many partitions. Where logs begin is asked for in every
+tenth round.
 """
 
 import asyncio
@@ -15,21 +16,14 @@ from typing import Any, Final
 from groupkeeper.backoff import Backoff
 from groupkeeper.client import CallFailed, Client
 from groupkeeper.client.coordinators import chunks
-from groupkeeper.client.partitions import (
-    EARLIEST,
-    LATEST,
-    NO_SUCH_RECORD,
-    ask_leader,
-    ask_leaders,
-    describe_topics,
-    leaders_in,
-)
+from groupkeeper.client.partitions import EARLIEST, LATEST, NO_SUCH_RECORD, ask_leader, ask_leaders
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.records import offset_in
 from groupkeeper.observe.group_rows import ReplicaRow
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.seldom import Seldom
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.topics.log_positions import Extent, LogName, Position
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
@@ -51,6 +45,9 @@ PARTITIONS_MOST: Final = 100_000
 PAUSE_FIRST_S, PAUSE_MOST_S = 1.0, 60.0
 """First and longest pause after a failed request."""
 
+_Topics = dict[str, dict[int, ReplicaRow]]
+"""Topic -> partition -> its replicas."""
+_NO_REPLICAS: Final[Mapping[int, ReplicaRow]] = {}
 _log = Logger("observer")
 
 
@@ -95,8 +92,7 @@ class LogEnds:
         self._known: dict[LogName, Extent] = {}
         self._asked_ms: dict[LogName, int] = {}
         """When the ends were asked for the last time."""
-        self._replicas: dict[str, dict[int, ReplicaRow]] = {}
-        """By topic and partition."""
+        self._replicas: _Topics = {}
         self._seldom = Seldom(clock.seconds)
 
     # -- for `GroupLags` -------------------------------------------------------------------------
@@ -137,7 +133,7 @@ class LogEnds:
 
     def replicas(self, topic: str) -> Mapping[int, ReplicaRow]:
         """Return the replicas of a topic by partition, as of the last round."""
-        return self._replicas.get(topic, {})
+        return self._replicas.get(topic, _NO_REPLICAS)
 
     # -- rounds ----------------------------------------------------------------------------------
 
@@ -153,9 +149,10 @@ class LogEnds:
                 continue
             are_wanted = not number % STARTS_EVERY
             number += 1
+            topics: _Topics = {}
             for some in chunks(places, PARTITIONS_AT_ONCE):
                 try:
-                    await self._ask(some, with_starts=are_wanted)
+                    await self._ask(some, topics, with_starts=are_wanted)
                     backoff.reset()
                 except CallFailed as failure:
                     self._fail(str(failure))
@@ -190,18 +187,18 @@ class LogEnds:
         self._asked_ms = asked_ms
         self._replicas = {topic: self._replicas[topic] for topic in counts}
 
-    async def _ask(self, places: Sequence[LogName], *, with_starts: bool) -> None:
-        """Ask for the ends of some logs. Raises CallFailed."""
-        await self._turn(1)
-        topics = await describe_topics(self._client, {topic for topic, _ in places})
-        denied = [
-            each.name for each in topics if each.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        ]
-        if denied:
-            self._deny(denied)
-        leaders = leaders_in(topics)
-        self._replicas |= {each.name: _replicas_in(each) for each in topics if not each.error_code}
-        nodes = {leaders[each] for each in places if each in leaders}
+    async def _ask(self, places: Sequence[LogName], topics: _Topics, *, with_starts: bool) -> None:
+        """Ask for the ends of some logs. `topics`: those described in this round; grows. Raises
+        CallFailed.
+        """
+        if new := {topic for topic, _ in places} - topics.keys():
+            topics |= await self._describe(sorted(new))
+        leaders = {}
+        for topic, number in places:
+            row = topics.get(topic, _NO_REPLICAS).get(number)
+            if row is not None and row.leader >= 0:
+                leaders[topic, number] = row.leader
+        nodes = {*leaders.values()}
         at_ms = self._clock.wall()
         found = await self._offsets_at(leaders, places, LATEST, len(nodes))
         starts = {}
@@ -212,6 +209,26 @@ class LogEnds:
             before = self._known.get(place)
             start = starts.get(place, 0 if before is None else before.start_offset)
             self._known[place] = Extent(min(start, end), end, 0)
+
+    async def _describe(self, names: Sequence[str]) -> _Topics:
+        """Return the replicas of topics; none of one that cannot be described. A topic may have
+        10,000 partitions, so the response is decoded and read in slices. Raises CallFailed.
+        """
+        await self._turn(1)
+        wanted = [MetadataRequestTopic(name=each) for each in names]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        rows = (await self._client.call_in_slices(request)).topics
+        errors = {each.name: each.error_code for each in rows}
+        found = await self._turns.run(_replicas_in(rows))
+        self._replicas |= {topic: some for topic, some in found.items() if not errors[topic]}
+        denied = [
+            topic
+            for topic, error in errors.items()
+            if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        ]
+        if denied:
+            self._deny(denied)
+        return found
 
     async def _offsets_at(
         self, leaders: Mapping[LogName, int], places: Sequence[LogName], time_ms: int, nodes: int
@@ -258,17 +275,25 @@ class LogEnds:
             )
 
 
-# Any: a row of Metadata.
-def _replicas_in(topic: Any) -> dict[int, ReplicaRow]:
-    return {
-        each.partition_index: ReplicaRow(
-            each.leader_id,
-            each.leader_id in each.replica_nodes[:1],
-            len(each.replica_nodes),
-            len(each.isr_nodes),
-        )
-        for each in topic.partitions
-    }
+# Any: rows of Metadata.
+def _replicas_in(rows: list[Any]) -> Slices[_Topics]:
+    """Return the replicas of topics, and free the rows."""
+    found, pace = _Topics(), Pace()
+    while rows:
+        topic = rows.pop()
+        replicas: dict[int, ReplicaRow] = {}
+        found[topic.name] = replicas
+        while topic.partitions:
+            each = topic.partitions.pop()
+            replicas[each.partition_index] = ReplicaRow(
+                each.leader_id,
+                each.leader_id in each.replica_nodes[:1],
+                len(each.replica_nodes),
+                len(each.isr_nodes),
+            )
+            if pace.spent():
+                yield
+    return found
 
 
 def _some(

@@ -16,6 +16,7 @@ from groupkeeper.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from groupkeeper.protocol.messages.metadata import (
+    MetadataRequest,
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
@@ -223,10 +224,13 @@ class Leaders:
         if node in self.silent:
             await virtual(self.timeout_s)
             raise CallFailed("ListOffsets", node, ErrorCode.REQUEST_TIMED_OUT)
+        return self._offsets(request)
+
+    async def call_in_slices(self, request: Any) -> Any:
+        self.calls.append((asyncio.get_running_loop().time(), request))
+        await virtual(0.01)
         if self.down:
-            raise CallFailed("Metadata", node, ErrorCode.REQUEST_TIMED_OUT)
-        if isinstance(request, ListOffsetsRequest):
-            return self._offsets(request)
+            raise CallFailed("Metadata", None, ErrorCode.REQUEST_TIMED_OUT)
         return MetadataResponse(topics=[self._topic(each.name) for each in request.topics])
 
     def _topic(self, name: str) -> MetadataResponseTopic:
@@ -334,6 +338,20 @@ def test_requests_for_ends_are_limited_and_batched() -> None:
     assert max(sizes) <= PARTITIONS_AT_ONCE
     assert sum(sizes) >= 2 * 2_000, "more than one round"
     assert len(leaders.calls) <= 60 * ASKS_PER_S + 10
+
+
+def test_a_topic_of_very_many_partitions_is_described_once_in_a_round() -> None:
+    count = 3 * PARTITIONS_AT_ONCE
+
+    async def play(leaders: Leaders, groups: dict[str, TopicOffsets], ends: LogEnds) -> None:
+        leaders.topics = {"orders": count, "others": 1}
+        put(groups, "g", "orders", count)
+        put(groups, "g", "others", 1)
+        await virtual(ROUND_S - 1)
+        assert len(await ends.extents([("orders", number) for number in range(count)])) == count
+
+    asked = [each for _, each in played(play).calls if isinstance(each, MetadataRequest)]
+    assert [[each.name for each in request.topics] for request in asked] == [["orders"], ["others"]]
 
 
 def test_a_topic_that_may_not_be_described_is_told_and_the_others_are_known(lines: Lines) -> None:
