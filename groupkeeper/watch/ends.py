@@ -38,6 +38,9 @@ EMPTY_S: Final = 0.5
 """Interval at which committed offsets are looked for while there are none."""
 STARTS_EVERY: Final = 10
 """Rounds of which one also asks where logs begin."""
+GONE_S: Final = 30.0
+"""Least time between two answers that a partition does not exist, after which its end is forgotten:
+brokers may learn of a new one late."""
 PARTITIONS_AT_ONCE: Final = 300
 """Maximum number of partitions asked for at a time; more take long to decode."""
 PARTITIONS_MOST: Final = 100_000
@@ -45,8 +48,8 @@ PARTITIONS_MOST: Final = 100_000
 PAUSE_FIRST_S, PAUSE_MOST_S = 1.0, 60.0
 """First and longest pause after a failed request."""
 
-_Topics = dict[str, dict[int, ReplicaRow]]
-"""Topic -> partition -> its replicas."""
+_Topics = dict[str, dict[int, ReplicaRow] | None]
+"""Topic -> partition -> its replicas: empty if there is no such topic, None if that is unknown."""
 _NO_REPLICAS: Final[Mapping[int, ReplicaRow]] = {}
 _log = Logger("observer")
 
@@ -92,7 +95,10 @@ class LogEnds:
         self._known: dict[LogName, Extent] = {}
         self._asked_ms: dict[LogName, int] = {}
         """When the ends were asked for the last time."""
-        self._replicas: _Topics = {}
+        self._missing_s: dict[LogName, float] = {}
+        """Partitions that do not exist, and since when that is known."""
+        self._replicas: dict[str, dict[int, ReplicaRow]] = {}
+        """By topic and partition."""
         self._seldom = Seldom(clock.seconds)
 
     # -- for `GroupLags` -------------------------------------------------------------------------
@@ -175,8 +181,10 @@ class LogEnds:
     def _forget(self, places: Sequence[LogName]) -> Slices[None]:
         """Drop what is known of partitions without committed offsets."""
         known, counts, pace = dict[LogName, Extent](), dict[str, int](), Pace()
-        asked_ms: dict[LogName, int] = {}
+        asked_ms, missing_s = dict[LogName, int](), dict[LogName, float]()
         for place in places:
+            if place in self._missing_s:
+                missing_s[place] = self._missing_s[place]
             if place in self._known:
                 known[place] = self._known[place]
                 asked_ms[place] = self._asked_ms[place]
@@ -184,7 +192,7 @@ class LogEnds:
             if pace.spent():
                 yield
         self._known, self.catalog.counts = known, counts
-        self._asked_ms = asked_ms
+        self._asked_ms, self._missing_s = asked_ms, missing_s
         self._replicas = {topic: self._replicas[topic] for topic in counts}
 
     async def _ask(self, places: Sequence[LogName], topics: _Topics, *, with_starts: bool) -> None:
@@ -195,7 +203,11 @@ class LogEnds:
             topics |= await self._describe(sorted(new))
         leaders = {}
         for topic, number in places:
-            row = topics.get(topic, _NO_REPLICAS).get(number)
+            rows = topics.get(topic)
+            if rows is None:
+                continue
+            row = rows.get(number)
+            self._note(topic, number, is_missing=row is None)
             if row is not None and row.leader >= 0:
                 leaders[topic, number] = row.leader
         nodes = {*leaders.values()}
@@ -210,24 +222,34 @@ class LogEnds:
             start = starts.get(place, 0 if before is None else before.start_offset)
             self._known[place] = Extent(min(start, end), end, 0)
 
+    def _note(self, topic: str, number: int, *, is_missing: bool) -> None:
+        """Note whether a partition exists. Its end is forgotten if it does not: the topic was
+        deleted, and maybe created anew with fewer partitions.
+        """
+        place = topic, number
+        if not is_missing:
+            self._missing_s.pop(place, None)
+            return
+        now_s = self._clock.seconds()
+        if now_s - self._missing_s.setdefault(place, now_s) >= GONE_S:
+            self._known.pop(place, None)
+            self._asked_ms.pop(place, None)
+
     async def _describe(self, names: Sequence[str]) -> _Topics:
-        """Return the replicas of topics; none of one that cannot be described. A topic may have
-        10,000 partitions, so the response is decoded and read in slices. Raises CallFailed.
+        """Describe topics. One may have 10,000 partitions, so the response is decoded and read in
+        slices. Raises CallFailed.
         """
         await self._turn(1)
         wanted = [MetadataRequestTopic(name=each) for each in names]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         rows = (await self._client.call_in_slices(request)).topics
-        errors = {each.name: each.error_code for each in rows}
-        found = await self._turns.run(_replicas_in(rows))
-        self._replicas |= {topic: some for topic, some in found.items() if not errors[topic]}
         denied = [
-            topic
-            for topic, error in errors.items()
-            if error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            each.name for each in rows if each.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         ]
         if denied:
             self._deny(denied)
+        found = await self._turns.run(_replicas_in(rows))
+        self._replicas |= {topic: some for topic, some in found.items() if some}
         return found
 
     async def _offsets_at(
@@ -277,12 +299,13 @@ class LogEnds:
 
 # Any: rows of Metadata.
 def _replicas_in(rows: list[Any]) -> Slices[_Topics]:
-    """Return the replicas of topics, and free the rows."""
+    """Read, and free, the rows of topics."""
     found, pace = _Topics(), Pace()
     while rows:
         topic = rows.pop()
         replicas: dict[int, ReplicaRow] = {}
-        found[topic.name] = replicas
+        is_known = topic.error_code in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        found[topic.name] = replicas if is_known else None
         while topic.partitions:
             each = topic.partitions.pop()
             replicas[each.partition_index] = ReplicaRow(

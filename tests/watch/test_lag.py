@@ -28,7 +28,7 @@ from groupkeeper.protocol.messages.offset_delete import (
 )
 from groupkeeper.turns import PacedTurns
 from groupkeeper.watch import ends as ends_module
-from groupkeeper.watch.ends import ASKS_PER_S, PARTITIONS_AT_ONCE, ROUND_S, LogEnds
+from groupkeeper.watch.ends import ASKS_PER_S, GONE_S, PARTITIONS_AT_ONCE, ROUND_S, LogEnds
 from groupkeeper.watch.offsets import AGAIN, CommittedOffsets, TopicOffsets, commits_again
 from tests.conftest import Lines
 from tests.groups.test_lag import produce
@@ -300,6 +300,55 @@ def test_ends_and_starts_are_known_after_a_round() -> None:
         del groups["g"]["orders"]
         await virtual(2 * ROUND_S)
         assert await ends.extents([("orders", 0)]) == {}
+
+    played(play)
+
+
+def test_the_ends_of_a_topic_that_was_deleted_are_forgotten() -> None:
+    async def play(leaders: Leaders, groups: dict[str, TopicOffsets], ends: LogEnds) -> None:
+        orders, places = [("orders", 0), ("orders", 1)], [("orders", 0), ("orders", 1), ("t", 0)]
+        leaders.topics = {"orders": 2, "t": 1}
+        put(groups, "g", "orders", 2)
+        put(groups, "g", "t", 1)
+        await virtual(2 * ROUND_S)
+        for _ in range(2):  # metadata may lag once, and again later
+            del leaders.topics["orders"]
+            await virtual(ROUND_S)
+            assert [*await ends.extents(places)] == places
+            leaders.topics["orders"] = 2
+            await virtual(GONE_S)
+        del leaders.topics["orders"]
+        await virtual(GONE_S + 2 * ROUND_S)
+        assert [*await ends.extents(places)] == [("t", 0)]
+        assert ends.catalog.counts == {"t": 1}
+        assert ends.idle(groups["g"]) == {}
+        leaders.topics["orders"] = 2
+        await virtual(2 * ROUND_S)
+        assert [*await ends.extents(orders)] == orders
+
+    played(play)
+
+
+def test_the_end_of_a_partition_that_a_new_topic_lacks_is_forgotten() -> None:
+    async def play(leaders: Leaders, groups: dict[str, TopicOffsets], ends: LogEnds) -> None:
+        leaders.topics = {"orders": 2}
+        put(groups, "g", "orders", 2)
+        await virtual(2 * ROUND_S)
+        leaders.topics = {"orders": 1}
+        await virtual(GONE_S + 2 * ROUND_S)
+        assert [*await ends.extents([("orders", 0), ("orders", 1)])] == [("orders", 0)]
+
+    played(play)
+
+
+def test_the_ends_of_a_topic_that_cannot_be_described_are_kept() -> None:
+    async def play(leaders: Leaders, groups: dict[str, TopicOffsets], ends: LogEnds) -> None:
+        leaders.topics = {"orders": 1}
+        put(groups, "g", "orders", 1)
+        await virtual(2 * ROUND_S)
+        leaders.denied = {"orders"}
+        await virtual(GONE_S + 2 * ROUND_S)
+        assert await ends.extents([("orders", 0)])
 
     played(play)
 
