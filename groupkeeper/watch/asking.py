@@ -104,14 +104,18 @@ class Asker:
         self._seldom = Seldom(clock.seconds)
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Ask until cancelled. Raises the errors of tasks."""
         try:
             while True:
                 nodes = {*self._leaders().values()}
                 for node in nodes - self._tasks.keys():
                     self._tasks[node] = asyncio.create_task(self._ask(node))
                 for node in self._tasks.keys() - nodes:
-                    self._tasks.pop(node).cancel()
+                    task = self._tasks.pop(node)
+                    task.cancel()
+                    await asyncio.wait((task,))
+                    if not task.cancelled():
+                        task.result()
                     await self._enqueue_all(self._queues.pop(node, {}))
                 for task in self._tasks.values():
                     if task.done():

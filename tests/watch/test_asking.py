@@ -9,6 +9,7 @@ import pytest
 
 from groupkeeper.client import Client
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.protocol.placement import partition_of
@@ -53,7 +54,7 @@ def played(play: Play, leaders: dict[int, int] | None = None) -> Coordinators:
         running = asyncio.create_task(asker.run())
         try:
             await play(cluster, asker)
-            assert not running.done()
+            assert not running.done() or running.result()
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -432,3 +433,19 @@ def test_nodes_that_come_are_asked_and_those_that_are_gone_are_not() -> None:
         await virtual(5)
 
     assert {node for _, node, _ in played(play).calls} == {1}
+
+
+def test_the_error_of_a_node_that_leaves_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        call = cluster.call
+
+        async def broken(request: Message, *, node: int) -> object:
+            return 1 / node if node == 0 else await call(request, node=node)
+
+        monkeypatch.setattr(cluster, "call", broken)
+        await virtual(1)
+        cluster.leaders = {0: 1}
+        await virtual(2 * NODES_S)
+
+    with pytest.raises(ZeroDivisionError):
+        played(play)
