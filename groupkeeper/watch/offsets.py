@@ -9,7 +9,7 @@ written.
 import json
 from collections.abc import Iterable, Mapping
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from groupkeeper.coordinator.records import offset_in
 from groupkeeper.watch.records import CommitPlace
@@ -89,7 +89,10 @@ class CommittedOffsets:
         """
         names = [*(self._dirty | dict.fromkeys(self.groups))] if whole else [*self._dirty]
         self._dirty.clear()
-        return [(name, _encoded(self.groups.get(name))) for name in names]
+        return [
+            (name, encoded(_rows(self.groups[name])) if name in self.groups else None)
+            for name in names
+        ]
 
     def restore(self, group: str, state: bytes) -> None:
         """Restore the offsets of a group. Raises ValueError for other data."""
@@ -106,14 +109,17 @@ def commits_again(head: bytes) -> bool:
     return len(head) > _HEAD.size
 
 
-def _encoded(topics: TopicOffsets | None) -> bytes | None:
-    if topics is None:
-        return None
-    rows = {
+# Any: JSON.
+def encoded(state: Any) -> bytes:
+    """Return a state as it is stored."""
+    return json.dumps(state, separators=(",", ":")).encode()
+
+
+def _rows(topics: TopicOffsets) -> dict[str, list[list[int]]]:
+    return {
         topic: [
             [number, offset_in(head), *([1] if commits_again(head) else [])]
             for number, head in some.items()
         ]
         for topic, some in topics.items()
     }
-    return json.dumps(rows, separators=(",", ":")).encode()

@@ -30,7 +30,7 @@ from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.watch.answers import ClusterAnswers
 from groupkeeper.watch.group import GroupWatch
-from groupkeeper.watch.offsets import CommittedOffsets
+from groupkeeper.watch.offsets import CommittedOffsets, encoded
 from groupkeeper.watch.records import LogReader
 
 GROUPS_MOST: Final = 20_000
@@ -321,11 +321,11 @@ class PartitionWatch:
             group = self.groups.get(name)
             if group is not None:
                 group.since = max(group.since, self.position)
-            found.append((_key(name), None if group is None else _encoded(group.state())))
+            found.append((_key(name), None if group is None else encoded(group.state())))
         self._dirty.clear()
         self._stored = max(self._stored, StoredUntil(self.position, 0))
         self._base = self._partition_state(self.position, self._coverage)
-        found.append((_PARTITION, _encoded(self._base)))
+        found.append((_PARTITION, encoded(self._base)))
         return found
 
     def _partition_state(self, read: int, coverage: Coverage) -> dict[str, Any]:
@@ -384,8 +384,3 @@ def _key(group: str, prefix: bytes = _GROUP) -> bytes:
 
 def _name(key: bytes, prefix: bytes) -> str:
     return key[len(prefix) :].decode("utf-8", "surrogatepass")
-
-
-# Any: JSON.
-def _encoded(state: Any) -> bytes:
-    return json.dumps(state, separators=(",", ":")).encode()
