@@ -156,8 +156,9 @@ class Metadata:
 def longest_step(topics: int, partitions: int) -> int:
     """The most instructions in one callback that reads the names of topics; -1 if some lack."""
 
+    client = cast("Client", Metadata(topics, partitions))
+
     async def read() -> list[str]:
-        client = cast("Client", Metadata(topics, partitions))
         return [name async for _, name in all_names(client)]
 
     work, most = read(), 0
