@@ -28,8 +28,6 @@ class ClusterAnswers:
     """Consumer groups whose settings are to be asked for, in order."""
     asked: set[str] = field(default_factory=set)
     """Consumer groups whose settings were asked for lately, with or without an answer."""
-    dropped: int = 0
-    """Number of answers that were not kept because of a limit."""
 
     def want(self, group: str, newer: NewerStory) -> None:
         """Note what records of a group do not say."""

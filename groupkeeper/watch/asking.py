@@ -12,21 +12,18 @@ A group without an answer is asked about again after growing pauses, at the lead
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from groupkeeper.backoff import Backoff
 from groupkeeper.client import CallFailed, Client
 from groupkeeper.clock import Clock
 from groupkeeper.history.asked import Asked
-from groupkeeper.observe.logs import Logger
-from groupkeeper.observe.seldom import Seldom
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.topics.log_positions import LogName
 from groupkeeper.watch.offsets import TopicOffsets
-from groupkeeper.watch.rate import RequestRate
+from groupkeeper.watch.rate import Requests
 from groupkeeper.watch.retries import TRIES_MOST, GroupRetries
 from groupkeeper.watch.sightings import REBALANCING, Description, GroupListing, Sightings
 from groupkeeper.watch.views import WatchedGroups, WatchedPartition
@@ -61,18 +58,11 @@ DEAD: Final = "Dead"
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.5, 30.0
 """First and longest pause after a failed request to a node."""
 
-_log = Logger("observer")
-
-
-@dataclass(slots=True)
-class AskStats:
-    """Counts since the start."""
-
-    requests: int = 0
-    failures: int = 0
-    """Requests that failed, and groups with an error in a response."""
-    dropped: int = 0
-    """Groups that were not described because of a limit."""
+_NO_FILTER: Final = "its ListGroups has no filter of states, which Kafka has since version 2.6"
+_DENIED: Final = (
+    "the user has no right to describe them: grant DESCRIBE on groups, or start with --no-ask; "
+    "what their records show is inferred as before"
+)
 
 
 class Asker:
@@ -88,11 +78,10 @@ class Asker:
         clock: Clock,
         idle: Callable[[TopicOffsets], Mapping[LogName, int]] = lambda offsets: {},
     ) -> None:
-        self.stats = AskStats()
+        self.requests = Requests(ASKS_PER_S, clock.seconds)
         self.sightings = Sightings()
         self._client, self._groups, self._leaders = client, groups, leaders
         self._clock, self._idle = clock, idle
-        self._rate = RequestRate(ASKS_PER_S)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._queues: dict[int, dict[str, None]] = {}
         """Groups to describe by node, the one that changed last at the end."""
@@ -101,7 +90,6 @@ class Asker:
         self._retries = GroupRetries()
         self._cannot_list: set[int] = set()
         """Nodes whose ListGroups has no filter."""
-        self._seldom = Seldom(clock.seconds)
 
     async def run(self) -> None:
         """Ask until cancelled. Raises the errors of tasks."""
@@ -174,7 +162,8 @@ class Asker:
         if until_ms is not None and self._clock.now() < until_ms:
             return
         if self._size_of(group_id) > MEMBERS_AT_ONCE:
-            self._drop(group_id)
+            self._retries.drop(group_id)
+            self.requests.drop("members of a group to describe", MEMBERS_AT_ONCE, group=group_id)
             return
         node = self._node_of(group_id)
         if node is None:
@@ -186,20 +175,16 @@ class Asker:
         if len(queue) > QUEUE_MOST:
             oldest = next(iter(queue))
             del queue[oldest]
-            self._drop(oldest)
+            self._retries.drop(oldest)
+            self.requests.drop("groups to describe", QUEUE_MOST, group=oldest)
 
     def _retry(self, group_ids: Iterable[str]) -> None:
         """Describe groups again after a pause: their coordinators gave no answer about them."""
         now_s = self._clock.seconds()
         left = [each for each in group_ids if not self._retries.failed(each, now_s)]
-        self.stats.dropped += len(left)
-        if left and (times := self._seldom.due("tries")):
-            limit = {"limit": "requests about a group without an answer", "most": TRIES_MOST + 1}
-            _log.warning("limit reached", **limit, groups=", ".join(left[:3]), times=times)
-
-    def _drop(self, group_id: str) -> None:
-        self._retries.drop(group_id)
-        self.stats.dropped += 1
+        if left:
+            limit = "requests about a group without an answer", TRIES_MOST + 1
+            self.requests.drop(*limit, len(left), groups=", ".join(left[:3]))
 
     def _node_of(self, group_id: str) -> int | None:
         return self._leaders().get(self._groups.of(group_id).index)
@@ -219,8 +204,7 @@ class Asker:
             if not is_due and not self._queues.get(node):
                 await asyncio.sleep(IDLE_S)
                 continue
-            await self._rate.turn()
-            self.stats.requests += 1
+            await self.requests.turn()
             try:
                 if is_due:
                     list_s = self._clock.seconds() + LIST_S
@@ -233,13 +217,11 @@ class Asker:
                 await asyncio.sleep(backoff.failed())
 
     def _failed(self, node: int, failure: CallFailed) -> None:
-        self.stats.failures += 1
         if failure.error is ErrorCode.UNSUPPORTED_VERSION and failure.api == "ListGroups":
             self._cannot_list.add(node)
-            why = "its ListGroups has no filter of states, which Kafka has since version 2.6"
-            _log.warning("rebalances under way are not seen", node=node, why=why)
-        elif times := self._seldom.due("failed"):
-            _log.warning("groups cannot be asked about", why=str(failure), times=times)
+            self.requests.failed("rebalances under way are not seen", _NO_FILTER, node=node)
+        else:
+            self.requests.failed("groups cannot be asked about", str(failure))
 
     async def _list(self, node: int) -> None:
         """List the groups of a node that are in a rebalance."""
@@ -305,14 +287,14 @@ class Asker:
             sent_ms = self._clock.wall()
             answer = await self._client.call(DescribeGroupsRequest(groups=group_ids), node=node)
             at_ms = self._clock.wall()
-            denied, unknown = list[str](), list[str]()
+            denied, unknown, failed = list[str](), list[str](), list[str]()
             for row in answer.groups:
                 if row.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
                     denied.append(row.group_id)
                 elif row.error_code == ErrorCode.GROUP_ID_NOT_FOUND or row.group_state == DEAD:
                     unknown.append(row.group_id)
                 elif row.error_code:  # it has moved, or is loading
-                    self.stats.failures += 1
+                    failed.append(f"{row.group_id}: {ErrorCode(row.error_code).name}")
                     continue
                 else:
                     self._described(row, sent_ms, at_ms)
@@ -321,9 +303,14 @@ class Asker:
         finally:  # also if the node is not asked any more
             self._retry(left)
         self._omit(unknown, UNKNOWN_MS)
+        self._omit(denied, DENIED_MS)
+        if failed:
+            self.requests.failed("groups cannot be asked about", failed[0], len(failed))
         if denied:
-            self._omit(denied, DENIED_MS)
-            self._deny(denied)
+            shown = ", ".join(denied[:3])
+            self.requests.failed(
+                "groups may not be asked about", _DENIED, len(denied), groups=shown
+            )
 
     # Any: a row of DescribeGroups.
     def _described(self, row: Any, sent_ms: int, at_ms: int) -> None:
@@ -340,14 +327,3 @@ class Asker:
         for group_id in group_ids:
             self._omitted[group_id] = self._clock.now() + for_ms
             self.sightings.hidden(group_id)
-
-    def _deny(self, some: Sequence[str]) -> None:
-        self.stats.failures += len(some)
-        if times := self._seldom.due("denied"):
-            _log.warning(
-                "groups may not be asked about",
-                why="the user has no right to describe them: grant DESCRIBE on groups, or start "
-                "with --no-ask; what their records show is inferred as before",
-                groups=", ".join(some[:3]),
-                times=times,
-            )

@@ -22,10 +22,10 @@ from groupkeeper.client.group_configs import Failure, describe_configs
 from groupkeeper.history.newer_departures import SessionLimit
 from groupkeeper.history.newer_topics import id_of
 from groupkeeper.observe.logs import Logger
-from groupkeeper.observe.seldom import Seldom
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.topics.slices import Pace
 from groupkeeper.watch.answers import ClusterAnswers
+from groupkeeper.watch.rate import Requests
 
 NAMES_MOST: Final = 200_000
 """Maximum number of topics whose names are remembered."""
@@ -82,7 +82,7 @@ class ClusterAsker:
         self._client, self._is_on = client, is_on
         self._asked: deque[tuple[float, str]] = deque()
         """Groups of `answers.asked`, with the time of the event loop until which they are."""
-        self._seldom = Seldom()
+        self.requests = Requests(1 / ASK_S)
         self._has_told = False
         """Whether it was told that there is no answer about a group."""
 
@@ -93,22 +93,20 @@ class ClusterAsker:
                 async for topic, name in all_names(self._client):
                     self._keep(self.answers.names, topic, name, NAMES_MOST)
         except CallFailed as failure:
-            _log.warning("names of topics are not known", why=str(failure))
+            self.requests.failed("names of topics are not known", str(failure))
 
     async def run(self) -> None:
         """Ask until cancelled."""
-        backoff, has_failed = Backoff(ASK_S, PAUSE_MOST_S), False
+        backoff = Backoff(ASK_S, PAUSE_MOST_S)
         while True:
             self._forget_asked()
             try:
                 await self._ask()
                 backoff.reset()
-                pause, has_failed = ASK_S, False
+                await asyncio.sleep(ASK_S)
             except CallFailed as failure:
-                if not has_failed:
-                    _log.warning("the cluster does not answer about groups", why=str(failure))
-                pause, has_failed = backoff.failed(), True
-            await asyncio.sleep(pause)
+                self.requests.failed("the cluster does not answer about groups", str(failure))
+                await asyncio.sleep(backoff.failed())
 
     def _forget_asked(self) -> None:
         """Let groups be asked for again that were asked for a while ago."""
@@ -148,10 +146,8 @@ class ClusterAsker:
         if key in known or len(known) < most:
             known[key] = value
             return
-        self.answers.dropped += 1
         what = "names of topics" if known is self.answers.names else "session timeouts of groups"
-        if times := self._seldom.due(what):
-            _log.warning("limit reached", limit=what, most=most, times=times)
+        self.requests.drop(what, most)
 
     def _omit(self, group: str) -> None:
         """Tell of a group that may not be described, or whose brokers do not know such configs."""

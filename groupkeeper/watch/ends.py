@@ -9,7 +9,6 @@ tenth round.
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -20,15 +19,13 @@ from groupkeeper.client.partitions import EARLIEST, LATEST, NO_SUCH_RECORD, ask_
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.records import offset_in
 from groupkeeper.observe.group_rows import ReplicaRow
-from groupkeeper.observe.logs import Logger
-from groupkeeper.observe.seldom import Seldom
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from groupkeeper.topics.log_positions import Extent, LogName, Position
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
 from groupkeeper.watch.offsets import TopicOffsets, commits_again
-from groupkeeper.watch.rate import RequestRate
+from groupkeeper.watch.rate import Requests
 
 ASKS_PER_S: Final = 4.0
 """Maximum number of these requests per second, to all nodes together."""
@@ -51,19 +48,10 @@ PAUSE_FIRST_S, PAUSE_MOST_S = 1.0, 60.0
 _Topics = dict[str, dict[int, ReplicaRow] | None]
 """Topic -> partition -> its replicas: empty if there is no such topic, None if that is unknown."""
 _NO_REPLICAS: Final[Mapping[int, ReplicaRow]] = {}
-_log = Logger("observer")
-
-
-@dataclass(slots=True)
-class EndStats:
-    """Counts since the start, and of the present."""
-
-    requests: int = 0
-    failures: int = 0
-    """Requests that failed, or had errors of partitions, and times that topics could not be
-    described."""
-    beyond: int = 0
-    """Partitions whose ends are not asked for because of `PARTITIONS_MOST`."""
+_UNKNOWN: Final = "ends of logs are unknown"
+_DENIED: Final = (
+    "the user has no right to describe them: grant DESCRIBE on the topics, or start with --no-ask"
+)
 
 
 class _Catalog:
@@ -87,11 +75,12 @@ class LogEnds:
         clock: Clock,
         turns: Turns,
     ) -> None:
-        self.stats = EndStats()
+        self.requests = Requests(ASKS_PER_S, clock.seconds)
+        self.beyond = 0
+        """Number of partitions whose ends are not asked for because of `PARTITIONS_MOST`."""
         self.catalog = _Catalog()
         self._client, self._offsets = client, offsets
         self._clock, self._turns = clock, turns
-        self._rate = RequestRate(ASKS_PER_S)
         self._known: dict[LogName, Extent] = {}
         self._asked_ms: dict[LogName, int] = {}
         """When the ends were asked for the last time."""
@@ -99,7 +88,6 @@ class LogEnds:
         """Partitions that do not exist, and since when that is known."""
         self._replicas: dict[str, dict[int, ReplicaRow]] = {}
         """By topic and partition."""
-        self._seldom = Seldom(clock.seconds)
 
     # -- for `GroupLags` -------------------------------------------------------------------------
 
@@ -161,7 +149,7 @@ class LogEnds:
                     await self._ask(some, topics, with_starts=are_wanted)
                     backoff.reset()
                 except CallFailed as failure:
-                    self._fail(str(failure))
+                    self.requests.failed(_UNKNOWN, str(failure))
                     await asyncio.sleep(backoff.failed())
             await self._turns.run(self._forget(places))
             await asyncio.sleep(max(0.0, begun_s + ROUND_S - self._clock.seconds()))
@@ -175,7 +163,7 @@ class LogEnds:
                     found |= dict.fromkeys((topic, number) for number in [*partitions])
                     if pace.spent(len(partitions)):
                         yield
-        self.stats.beyond = max(0, len(found) - PARTITIONS_MOST)
+        self.beyond = max(0, len(found) - PARTITIONS_MOST)
         return sorted(found)[:PARTITIONS_MOST]
 
     def _forget(self, places: Sequence[LogName]) -> Slices[None]:
@@ -239,7 +227,7 @@ class LogEnds:
         """Describe topics. One may have 10,000 partitions, so the response is decoded and read in
         slices. Raises CallFailed.
         """
-        await self._turn(1)
+        await self.requests.turn(1)
         wanted = [MetadataRequestTopic(name=each) for each in names]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         rows = (await self._client.call_in_slices(request)).topics
@@ -247,7 +235,8 @@ class LogEnds:
             each.name for each in rows if each.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         ]
         if denied:
-            self._deny(denied)
+            about = {"topics": ", ".join(denied[:3])}
+            self.requests.failed("the lag of groups is not known for all topics", _DENIED, **about)
         found = await self._turns.run(_replicas_in(rows))
         self._replicas |= {topic: some for topic, some in found.items() if some}
         return found
@@ -255,14 +244,14 @@ class LogEnds:
     async def _offsets_at(
         self, leaders: Mapping[LogName, int], places: Sequence[LogName], time_ms: int, nodes: int
     ) -> dict[LogName, int]:
-        await self._turn(nodes)
+        await self.requests.turn(nodes)
         told = await ask_leaders(leaders, places, partial(self._told_by, time_ms))
         errors = {place: error for place, (error, _) in told.items() if error}
         if errors:
             (topic, number), error = next(iter(errors.items()))
             about = f"ListOffsets of partition {number} of {topic}: {ErrorCode(error).name}"
             more = f", and {len(errors) - 1} others" if len(errors) > 1 else ""
-            self._fail(about + more)
+            self.requests.failed(_UNKNOWN, about + more)
         return {place: offset for place, (error, offset) in told.items() if not error}
 
     async def _told_by(
@@ -275,26 +264,6 @@ class LogEnds:
             return await ask_leader(self._client, node, places, time_ms)
         except CallFailed as failure:
             return dict.fromkeys(places, (failure.error, NO_SUCH_RECORD))
-
-    def _fail(self, why: str) -> None:
-        self.stats.failures += 1
-        if times := self._seldom.due("failed"):
-            _log.warning("ends of logs are unknown", why=why, times=times)
-
-    async def _turn(self, requests: int) -> None:
-        await self._rate.turn(requests)
-        self.stats.requests += requests
-
-    def _deny(self, topics: Sequence[str]) -> None:
-        self.stats.failures += 1
-        if times := self._seldom.due("denied"):
-            _log.warning(
-                "the lag of groups is not known for all topics",
-                why="the user has no right to describe them: grant DESCRIBE on the topics, or start"
-                " with --no-ask",
-                topics=", ".join(topics[:3]),
-                times=times,
-            )
 
 
 # Any: rows of Metadata.

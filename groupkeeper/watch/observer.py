@@ -163,7 +163,7 @@ class Observer:
         self.asker = Asker(asking, self.groups, leaders, self.clock, self.ends.idle)
         for fold in self.folds:
             fold.asked = self.asker.asked
-        asked = AskCounts(self.asker.stats, self.ends.stats, self._cluster_asker.answers)
+        asked = AskCounts(self.asker.requests, self.ends, self._cluster_asker.requests)
         parts = self.folds, self.groups, self.watch_store, self.tail.stats, asked
         self.metrics.observer = partial(numbers, *parts)
         self.tls.watch()

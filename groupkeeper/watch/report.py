@@ -6,11 +6,10 @@ from typing import Final, NamedTuple, TypeVar
 
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.seldom import Seldom
-from groupkeeper.watch.answers import ClusterAnswers
-from groupkeeper.watch.asking import AskStats
-from groupkeeper.watch.ends import EndStats
+from groupkeeper.watch.ends import LogEnds
 from groupkeeper.watch.offsets import OFFSETS_MOST
 from groupkeeper.watch.partition import GROUPS_MOST, SIZE_MOST, PartitionWatch
+from groupkeeper.watch.rate import Requests
 from groupkeeper.watch.store import WatchStore
 from groupkeeper.watch.tail import TailStats
 from groupkeeper.watch.views import WatchedGroups
@@ -70,11 +69,11 @@ class Report:
 
 
 class AskCounts(NamedTuple):
-    """The counts of all that the cluster is asked for beside records."""
+    """All that the cluster is asked for beside records, with its counts."""
 
-    groups: AskStats
-    ends: EndStats
-    answers: ClusterAnswers
+    groups: Requests
+    ends: LogEnds
+    answers: Requests
 
 
 def numbers(
@@ -95,11 +94,11 @@ def numbers(
         "observer_records_unreadable": sum(each.reader.unreadable for each in folds),
         "observer_groups_dropped": sum(each.dropped for each in folds),
         "observer_events_dropped": store.events_dropped,
-        "observer_asks": asked.groups.requests,
+        "observer_asks": asked.groups.sent,
         "observer_ask_failures": asked.groups.failures,
         "observer_asks_dropped": asked.groups.dropped,
-        "observer_lag_asks": asked.ends.requests,
-        "observer_lag_ask_failures": asked.ends.failures,
+        "observer_lag_asks": asked.ends.requests.sent,
+        "observer_lag_ask_failures": asked.ends.requests.failures,
         "observer_partitions_without_end": asked.ends.beyond,
         "observer_answers_dropped": asked.answers.dropped,
         "observer_offsets_dropped": sum(each.offsets.dropped for each in folds),

@@ -190,7 +190,7 @@ def test_requests_are_limited_however_many_groups_there_are() -> None:
             cluster.put(f"g{number}", "ann", state=state, recorded=False)
             asker.changed(f"g{number}")
         await virtual(20)
-        assert len(cluster.calls) == asker.stats.requests
+        assert len(cluster.calls) == asker.requests.sent
         times = [at for at, _, _ in cluster.calls]
         for start in range(19):
             some = [at for at in times if start <= at < start + 1]
@@ -224,7 +224,7 @@ def test_what_does_not_fit_into_the_queue_is_counted(monkeypatch: pytest.MonkeyP
             cluster.put(f"g{number}", "ann")
             asker.changed(f"g{number}")
         await virtual(3)
-        assert asker.stats.dropped == 2
+        assert asker.requests.dropped == 2
 
     assert described(played(play)) == [["g4", "g3", "g2"]]
 
@@ -238,7 +238,7 @@ def test_members_in_a_request_are_limited() -> None:
         cluster.put("large", *half, *(f"n{each}" for each in half))
         asker.changed("large")
         await virtual(3)
-        assert asker.stats.dropped == 1
+        assert asker.requests.dropped == 1
 
     assert described(played(play)) == [["two"], ["one"]]
 
@@ -261,11 +261,11 @@ def test_a_node_that_fails_is_asked_again_after_growing_pauses() -> None:
         cluster.down.add(0)
         await virtual(60)
         failed = len(cluster.calls)
-        assert asker.stats.failures == failed <= 8
+        assert asker.requests.failures == failed <= 8
         cluster.down.clear()
         await virtual(40)
         assert len(cluster.calls) >= failed + 5
-        assert asker.stats.failures == failed
+        assert asker.requests.failures == failed
 
     played(play)
 
@@ -279,7 +279,7 @@ def test_groups_of_a_failed_request_are_described_when_the_node_answers() -> Non
         cluster.down.clear()
         cluster.calls.clear()
         await virtual(120)
-        assert asker.stats.dropped == 0
+        assert asker.requests.dropped == 0
 
     assert described(played(play)) == [["g"]]
 
@@ -299,7 +299,7 @@ def test_a_group_with_an_error_is_asked_about_again_after_growing_pauses(
         pauses = [round(then - before) for before, then in pairwise(times)]
         assert pauses[:5] == [1, 2, 4, 8, 16]
         assert (len(pauses), max(pauses)) == (TRIES_MOST, 60)
-        assert (asker.stats.failures, asker.stats.dropped) == (TRIES_MOST + 1, 1)
+        assert (asker.requests.failures, asker.requests.dropped) == (TRIES_MOST + 1, 1)
         cluster.errors.clear()
         asker.changed("g")  # its next record
         await virtual(600)
@@ -399,7 +399,7 @@ def test_a_group_of_another_protocol_is_not_asked_about_with_each_record() -> No
             asker.changed("g")
             await virtual(2)
         assert len(described(cluster)) == 1
-        assert asker.stats.failures == 0
+        assert asker.requests.failures == 0
         cluster.newer.clear()
         await virtual(UNKNOWN_MS / 1000)
         asker.changed("g")

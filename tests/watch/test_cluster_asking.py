@@ -155,7 +155,6 @@ class Metadata:
 
 def longest_step(topics: int, partitions: int) -> int:
     """The most instructions in one callback that reads the names of topics; -1 if some lack."""
-
     client = cast("Client", Metadata(topics, partitions))
 
     async def read() -> list[str]:
@@ -298,7 +297,7 @@ def test_what_waits_and_what_is_known_is_bounded(
             want(asker, groups=[f"{first}{number}" for number in range(9)])
             await virtual(3 * ASK_S)
         assert [each for _, each in cluster.asked] == [3, 3]
-        assert (len(answers.sessions), answers.dropped) == (4, 2)
+        assert (len(answers.sessions), asker.requests.dropped) == (4, 2)
 
     play(playing)
     [told] = [each for each in lines() if each["event"] == "limit reached"]
@@ -312,11 +311,11 @@ def test_names_beyond_the_limit_are_counted_and_told(
 
     async def playing(cluster: SaidCluster, asker: ClusterAsker, answers: ClusterAnswers) -> None:
         await asker.ask_all_names()
-        assert (len(answers.names), answers.dropped) == (1, 1)
+        assert (len(answers.names), asker.requests.dropped) == (1, 1)
         [left] = cluster.topics.keys() - answers.names.keys()
         want(asker, topics=[id_text(left)])
         await virtual(2 * ASK_S)
-        assert (len(answers.names), answers.dropped) == (1, 2)
+        assert (len(answers.names), asker.requests.dropped) == (1, 2)
 
     play(playing)
     [told] = [each for each in lines() if each["event"] == "limit reached"]

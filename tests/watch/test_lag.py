@@ -376,7 +376,7 @@ def test_requests_for_ends_are_limited_and_batched() -> None:
         for topic in leaders.topics:
             put(groups, topic, topic, 100)
         await virtual(60)
-        assert len(leaders.calls) == ends.stats.requests
+        assert len(leaders.calls) == ends.requests.sent
 
     leaders = played(play)
     sizes = [
@@ -426,12 +426,12 @@ def test_partitions_whose_leader_does_not_tell_the_end_are_told_and_counted(line
         await virtual(1.5 * ROUND_S)
         places = [("orders", number) for number in range(3)]
         assert [*await ends.extents(places)] == [places[0], places[2]]
-        assert ends.stats.failures >= 2
+        assert ends.requests.failures >= 2
         leaders.errors.clear()
-        failures = ends.stats.failures
+        failures = ends.requests.failures
         await virtual(2 * ROUND_S)
         assert [*await ends.extents(places)] == places
-        assert ends.stats.failures == failures
+        assert ends.requests.failures == failures
 
     played(play)
     [told] = [each for each in lines() if each["event"] == "ends of logs are unknown"]
@@ -458,7 +458,7 @@ def test_after_a_failure_it_is_asked_again(lines: Lines) -> None:
         put(groups, "g", "orders", 1)
         leaders.down = True
         await virtual(60)
-        assert 2 <= ends.stats.failures <= 7
+        assert 2 <= ends.requests.failures <= 7
         leaders.down = False
         await virtual(90)
         assert await ends.extents([("orders", 0)])
@@ -474,7 +474,7 @@ def test_partitions_beyond_the_limit_are_counted(monkeypatch: pytest.MonkeyPatch
         leaders.topics = {"orders": 5}
         put(groups, "g", "orders", 5)
         await virtual(2 * ROUND_S)
-        assert ends.stats.beyond == 2
+        assert ends.beyond == 2
         assert len(await ends.extents([("orders", number) for number in range(5)])) == 3
 
     played(play)
