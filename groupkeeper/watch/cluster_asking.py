@@ -47,11 +47,17 @@ _Value = TypeVar("_Value")
 _log = Logger("observer")
 
 
-async def all_names(client: Client) -> AsyncIterator[tuple[bytes, str]]:
-    """Return ids and names of topics. Raises CallFailed. The response has the partitions of all
-    topics, so it is decoded, read and freed in slices.
+async def topic_names(
+    client: Client, topics: Iterable[str] | None = None
+) -> AsyncIterator[tuple[bytes, str]]:
+    """Return ids and names of topics, given by their ids as text, or of all. Raises CallFailed. The
+    response has all their partitions, so it is decoded, read and freed in slices.
     """
-    request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+    ids = None if topics is None else map(id_of, topics)
+    wanted = (
+        None if ids is None else [MetadataRequestTopic(topic_id=each, name=None) for each in ids]
+    )
+    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
     rows, pace = (await client.call_in_slices(request)).topics, Pace()
     while rows:
         row = rows.pop()
@@ -90,7 +96,7 @@ class ClusterAsker:
         """Ask for the names of all topics; without an answer, ids are shown."""
         try:
             if self._is_on:
-                async for topic, name in all_names(self._client):
+                async for topic, name in topic_names(self._client):
                     self._keep(self.answers.names, topic, name, NAMES_MOST)
         except CallFailed as failure:
             self.requests.failed("names of topics are not known", str(failure))
@@ -120,12 +126,8 @@ class ClusterAsker:
         answers = self.answers
         topics = [*islice(answers.unnamed, ASKED_AT_ONCE)]
         if topics:
-            rows = [MetadataRequestTopic(topic_id=id_of(each), name=None) for each in topics]
-            asked = MetadataRequest(topics=rows, allow_auto_topic_creation=False)
-            answer = await self._client.call(asked)
-            for row in answer.topics:
-                if row.name:
-                    self._keep(answers.names, row.topic_id, row.name, NAMES_MOST)
+            async for topic, name in topic_names(self._client, topics):
+                self._keep(answers.names, topic, name, NAMES_MOST)
             for each in topics:
                 del answers.unnamed[each]
         groups = [*islice(answers.unasked, ASKED_AT_ONCE)]

@@ -23,7 +23,7 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.placement import partition_of
 from groupkeeper.protocol.record_batch import CorruptBatch
-from groupkeeper.watch.cluster_asking import all_names, session_limits
+from groupkeeper.watch.cluster_asking import session_limits, topic_names
 from groupkeeper.watch.inferred import GroupEvents
 from groupkeeper.watch.records import LogReader
 
@@ -177,7 +177,7 @@ class GroupLog:
 
     async def _ask(self) -> None:
         """Ask for what records of consumer, share and streams groups do not say."""
-        self._names |= {topic: name async for topic, name in all_names(self._client)}
+        self._names |= {topic: name async for topic, name in topic_names(self._client)}
         with suppress(CallFailed):  # brokers before 4.0, or no right
             self._sessions |= await session_limits(self._client, [self._group])
 

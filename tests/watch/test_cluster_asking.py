@@ -35,7 +35,7 @@ from groupkeeper.watch.cluster_asking import (
     ASKED_AT_ONCE,
     PAUSE_MOST_S,
     ClusterAsker,
-    all_names,
+    topic_names,
 )
 from tests.conftest import Lines
 from tests.support.newer_log import ORDERS, OTHERS
@@ -61,21 +61,19 @@ class SaidCluster:
         self.asked: list[tuple[float, int]] = []
         """Time of each request, and how many things it asked for."""
 
-    async def call_in_slices(self, request: Message) -> Any:
-        return await self.call(request)
+    async def call_in_slices(self, request: Message) -> MetadataResponse:
+        await virtual(0)
+        assert isinstance(request, MetadataRequest)
+        self.asked.append((asyncio.get_running_loop().time(), len(request.topics or ())))
+        if self.is_down:
+            raise CallFailed("Metadata", None, ErrorCode.BROKER_NOT_AVAILABLE)
+        wanted = [each.topic_id for each in request.topics or ()] or [*self.topics]
+        rows = [MetadataResponseTopic(topic_id=each, name=self.topics.get(each)) for each in wanted]
+        return MetadataResponse(topics=rows)
 
     async def call(self, request: Message, *, node: int | None = None) -> Any:
         await virtual(0)
         now = asyncio.get_running_loop().time()
-        if isinstance(request, MetadataRequest):
-            self.asked.append((now, len(request.topics or ())))
-            if self.is_down:
-                raise CallFailed("Metadata", node, ErrorCode.BROKER_NOT_AVAILABLE)
-            wanted = [each.topic_id for each in request.topics or ()] or [*self.topics]
-            rows = [
-                MetadataResponseTopic(topic_id=each, name=self.topics.get(each)) for each in wanted
-            ]
-            return MetadataResponse(topics=rows)
         assert isinstance(request, DescribeConfigsRequest)
         self.asked.append((now, len(request.resources)))
         return DescribeConfigsResponse(
@@ -158,7 +156,7 @@ def longest_step(topics: int, partitions: int) -> int:
     client = cast("Client", Metadata(topics, partitions))
 
     async def read() -> list[str]:
-        return [name async for _, name in all_names(client)]
+        return [name async for _, name in topic_names(client)]
 
     work, most = read(), 0
     while True:
