@@ -124,6 +124,7 @@ class ClusterAsker:
 
     async def _ask(self) -> None:
         answers = self.answers
+        # Folds add to both on another thread, so each is copied in one step.
         topics = [*islice(answers.unnamed, ASKED_AT_ONCE)]
         if topics:
             async for topic, name in topic_names(self._client, topics):
