@@ -214,7 +214,7 @@ class Recent:
         if duel[0] or not ran:
             return duel if duel[0] else self.rolling(now)
         assert old.peer is not None, "its connection is open"
-        known = {"old_host": old.peer.host, "old_client": old.peer.client_id}
+        known = {"old_host": _address(old.peer), "old_client": old.peer.client_id}
         return TAKEN_OVER, known | {"old_connection": "open"}
 
     def fence(self, now: int, instance: str, member_id: str, peer: Peer) -> Guess:
@@ -238,7 +238,7 @@ class Recent:
         return DUEL, {
             "replacements": len(found),
             "within_ms": now - found[0].at,
-            "hosts": [peer.host for peer in peers],
+            "hosts": [_address(peer) for peer in peers],
             "clients": [peer.client_id for peer in peers],
             "old_connection": last.old_connection,
         }
@@ -293,6 +293,11 @@ def _remember(some: list[T], each: T) -> None:
 
 def _key(instance: str | None, peer: Peer) -> _Key:
     return instance if instance is not None else (peer.host, peer.client_id)
+
+
+def _address(peer: Peer) -> str:
+    """Return the address of a client in the form of events."""
+    return peer.host.removeprefix("/")
 
 
 def connection(link: Link | None) -> str | None:

@@ -164,7 +164,7 @@ def _who(who: Who) -> View:
         "member": who.member,
         "instance": who.instance,
         "client_id": who.client_id,
-        "host": who.host,
+        "host": who.host.removeprefix("/"),
         "software": software,
     }
 

@@ -11,7 +11,7 @@ WHO: Final[Mapping[str, tuple[str, str]]] = {
     "member": ("string", "Member id; empty if the request named none."),
     "instance": ("string or null", "`group.instance.id`; null for a dynamic member."),
     "client_id": ("string", "`client.id` from the request's header; empty if there was none."),
-    "host": ("string or null", "Address as Kafka prints it, `/10.0.0.7`."),
+    "host": ("string or null", "Address of the client, such as `10.0.0.7`."),
     "software": ("object or null", "`name` and `version` as the client's ApiVersions v3 has them."),
     "api_version": ("int or null", "Version of the request; null if no request did it."),
     "principal": ("string or null", "Who has logged in; null without a login."),

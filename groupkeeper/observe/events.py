@@ -103,7 +103,7 @@ def who_of(who: Who | None) -> _Fields | None:
         "member": member if len(member) <= SHORT else _cut(member),
         "instance": None if who.instance is None else _cut(who.instance),
         "client_id": client_id if len(client_id) <= SHORT else _cut(client_id),
-        "host": who.host or None,
+        "host": who.host.removeprefix("/") or None,
         "software": software,
         "api_version": who.api_version,
         "principal": _cut(who.principal) if who.principal else None,
@@ -201,7 +201,7 @@ def _fenced(fact: MemberFenced) -> _Fields:
         "who": who_of(fact.who),
         "api": fact.api,
         "current_member": fact.current_member,
-        "current_host": fact.current_host or None,
+        "current_host": fact.current_host.removeprefix("/") or None,
         "likely": fact.likely,
         "evidence": dict(fact.evidence),
     }

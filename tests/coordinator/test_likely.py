@@ -262,7 +262,7 @@ def test_two_running_clients_with_one_instance_id_are_a_duel() -> None:
     scene.join("twin", instance="SAM", as_id="")
     first = scene.noted(MemberReplaced)[-1]
     assert first.likely == "taken_over"  # seen; that both run is not
-    assert first.evidence == {"old_host": "/SAM", "old_client": "SAM", "old_connection": "open"}
+    assert first.evidence == {"old_host": "SAM", "old_client": "SAM", "old_connection": "open"}
     scene.heartbeat("SAM")
     assert scene.noted(MemberFenced)[-1].likely is None
     scene.advance(1_000)
@@ -272,7 +272,7 @@ def test_two_running_clients_with_one_instance_id_are_a_duel() -> None:
     assert replaced.evidence == {
         "replacements": 2,
         "within_ms": 1_000,
-        "hosts": ["/twin", "/SAM"],
+        "hosts": ["twin", "SAM"],
         "clients": ["twin", "SAM"],
         "old_connection": "open",
     }

@@ -522,7 +522,7 @@ def test_events_of_one_sender_are_limited_and_the_others_counted(served: Served)
     assert most <= refused < most + 20
     assert dropped.fields["count"] == most + 20 - refused
     assert dropped.fields["types"] == {"member_fenced": most + 20 - refused}
-    assert dropped.fields["who"]["host"] == "/127.0.0.1"
+    assert dropped.fields["who"]["host"] == "127.0.0.1"
     assert dropped.group == "g"
     counted = served.server.metrics.counts["events_dropped", "member_fenced"]
     assert counted == most + 20 - refused
@@ -582,11 +582,11 @@ def test_addresses_and_reasons_are_stored_as_the_setting_says(serve: Serve, mode
     [joined] = [event for event in stored(served) if event.type == "member_joined"]
     host = joined.fields["who"]["host"]
     if mode == "keep":
-        assert host == "/127.0.0.1"
+        assert host == "127.0.0.1"
     elif mode == "omit":
         assert host is None
     else:
-        assert len(host) == 16 and host != "/127.0.0.1"
+        assert len(host) == 16 and host != "127.0.0.1"
         again = stored(served)[2].fields["cause"]["who"]["host"]
         assert again == host, "the same address has the same hash"
     text = json.dumps([dict(event.fields) for event in stored(served)])

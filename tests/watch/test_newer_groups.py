@@ -91,8 +91,8 @@ def test_its_members_have_epochs_and_partitions(shown: Shown) -> None:
         for row in rows
     ]
     assert about == [
-        ("alpha", "/10.0.0.7", None, 1, [{"topic": "orders", "partitions": [0, 1]}]),
-        ("beta", "/10.0.0.7", "b", 2, []),
+        ("alpha", "10.0.0.7", None, 1, [{"topic": "orders", "partitions": [0, 1]}]),
+        ("beta", "10.0.0.7", "b", 2, []),
     ]
     assert [row["session_timeout_ms"] for row in rows] == [45_000, 45_000]
 

@@ -17,6 +17,7 @@ from tests.support.requests import join_request
 from tests.support.served import Client, Lines, Served, settle
 from tests.support.stored import FULL
 from tests.support.virtual_loop import VirtualExecutor
+from tests.support.web import Web
 from tests.watch.observed import Observed
 
 YEAR_MS = 365 * 24 * 3_600_000
@@ -102,6 +103,17 @@ def test_groups_are_served_as_a_server_serves_them(observed: Observed) -> None:
     assert (group["leader"], group["writes_enabled"]) == (first, False)
     [member] = observed.web.found("groups", "billing", "members")["members"]
     assert (member["member_id"], member["last_heard_ms"]) == (first, None)
+
+
+def test_an_address_has_one_form_in_all_answers(observed: Observed) -> None:
+    play(observed.served)
+    observed.caught_up()
+    for web in (observed.web, Web(observed.served)):
+        group, why = web.found("groups", "billing"), web.found("groups", "billing", "why")
+        hosts = {each["host"] for each in group["live"]["members"]}
+        hosts |= {each["cause"]["who"]["host"] for each in why["entries"] if each.get("cause")}
+        rows = web.found("groups", "billing", "members")["members"]
+        assert hosts | {each["host"] for each in rows} == {"127.0.0.1"}
 
 
 def test_rounds_say_that_they_are_inferred_and_how_sure(observed: Observed) -> None:

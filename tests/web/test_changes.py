@@ -145,7 +145,7 @@ def test_members_are_removed_by_id_or_instance_and_it_is_told_who_did_it(
     [removed] = [each for each in stored(served) if each.type == "member_removed"]
     cause = removed.fields["cause"]
     assert (cause["code"], cause["reason"]) == ("member_removed_by_admin", "ticket 4711")
-    assert (cause["who"]["client_id"], cause["who"]["host"]) == ("http", "/10.0.0.7")
+    assert (cause["who"]["client_id"], cause["who"]["host"]) == ("http", "10.0.0.7")
 
 
 def test_a_dynamic_member_and_one_that_does_not_exist(served: Served, web: Web) -> None:
@@ -315,7 +315,7 @@ def test_an_empty_group_is_deleted_with_its_offsets(served: Served, web: Web) ->
     assert web.post(*DELETE)[1] == tried | {"dry_run": False}
     assert web.get("groups", "g")[0] == 404
     [event] = [each for each in stored(served) if each.type == "group_deleted"]
-    assert (event.fields["why"], event.fields["who"]["host"]) == ("request", "/10.0.0.7")
+    assert (event.fields["why"], event.fields["who"]["host"]) == ("request", "10.0.0.7")
 
 
 def test_the_page_is_told_that_it_may_change_groups(served: Served, web: Web) -> None:
