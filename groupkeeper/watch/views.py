@@ -32,6 +32,8 @@ from groupkeeper.watch.phases import SeenPhases
 WRITTEN: Final = ("events_written",)
 """Key of the count of stored events."""
 _CODES: Final = {str(each): each for each in CauseCode}
+_NOT_IN_THE_LOG: Final = dict.fromkeys(("heard", "heard_ms_ago", "joined", "synced"))
+"""Requests of members, none of which an observer sees."""
 
 
 class WatchedGroup(NamedTuple):
@@ -128,7 +130,7 @@ class WatchedPartition:
         newer = group if isinstance(group, NewerGroup) else None
         rows, behind = list[View](), set[str]() if newer is None else {*newer.behind}
         for number, each in enumerate(view["members"], 1):
-            row = {**each, "heard": False, "heard_ms_ago": None}  # heartbeats are not in the log
+            row = each | _NOT_IN_THE_LOG
             rows.append(row if newer is None else row_with_epoch(row, newer, behind))
             if not number % MEMBERS_IN_A_SLICE:
                 yield

@@ -90,15 +90,19 @@ _UNKNOWN: Final = told(
 )
 
 
+def _seen(about: str) -> Schema:
+    return told(or_null(FLAG), f"{about} Null if an observer cannot know it.")
+
+
 def _live() -> Schema:
     member = record(
         **_WHO,
         session_timeout_ms=_SESSION,
         rebalance_timeout_ms=NUMBER,
         is_new=told(FLAG, "Whether the member's first join phase is in progress."),
-        joined=told(FLAG, "Whether its JoinGroup waits for the end of the join phase."),
-        synced=told(FLAG, "Whether it has sent SyncGroup."),
-        heard=told(FLAG, "Whether it has sent a request since the coordinator was loaded."),
+        joined=_seen("Whether its JoinGroup waits for the end of the join phase."),
+        synced=_seen("Whether it has sent SyncGroup."),
+        heard=_seen("Whether it has sent a request since the coordinator was loaded."),
         heard_ms_ago=or_null(told(NUMBER, "Null for an observer, which sees no heartbeats.")),
         connection=or_null(told(TEXT, "`open`, `closed`, or null if unknown.")),
         reserved_ms=or_null(told(NUMBER, "Time since its place is reserved; null if it is not.")),

@@ -116,6 +116,14 @@ def test_an_address_has_one_form_in_all_answers(observed: Observed) -> None:
         assert hosts | {each["host"] for each in rows} == {"127.0.0.1"}
 
 
+def test_what_only_requests_of_members_show_is_not_known(observed: Observed) -> None:
+    play(observed.served)
+    observed.caught_up()
+    [member] = observed.web.found("groups", "billing")["live"]["members"]
+    names = ("heard", "heard_ms_ago", "joined", "synced")
+    assert [member[each] for each in names] == [None] * 4
+
+
 def test_rounds_say_that_they_are_inferred_and_how_sure(observed: Observed) -> None:
     play(observed.served)
     observed.caught_up()

@@ -128,6 +128,21 @@ def test_a_rebalance_of_an_observed_group_does_not_say_who_has_rejoined() -> Non
     assert texts[1:] == ["New: sam-1.", "Gone: pod-3."]
 
 
+@pytest.mark.parametrize(
+    ("heard", "text"),
+    [
+        (None, "on 10.0.0.7"),
+        (False, "on 10.0.0.7, not heard from since the load"),
+        (True, "on 10.0.0.7, heard from 3.0 s ago"),
+    ],
+)
+def test_of_a_member_that_an_observer_cannot_hear_only_the_host_is_shown(
+    heard: bool | None, text: str
+) -> None:
+    member = {"host": "10.0.0.7", "software": None, "heard": heard, "heard_ms_ago": 2_000}
+    assert drawn("barrier.js", "detail(member, 1000)", member=member | {"joined": False}) == text
+
+
 # -- times and clients ---------------------------------------------------------------------------
 
 

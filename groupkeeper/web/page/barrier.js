@@ -107,8 +107,10 @@ function side(title, sign, members, passed, pending = []) {
       members.length + pending.length === 0 && h("li", {}, "none")));
 }
 
-function detail(member, passed) {
-  const heard = member.heard ? `heard from ${span(member.heard_ms_ago + passed)} ago` : "not heard from since the load";
+/** Tell about a member during a rebalance: where it is, and when it was heard of if that is known. */
+export function detail(member, passed) {
+  const heard = member.heard === null ? null // by an observer, which sees no requests
+    : member.heard ? `heard from ${span(member.heard_ms_ago + passed)} ago` : "not heard from since the load";
   const link = member.connection === "closed" ? "connection closed" : null;
   return [whereOf(member), member.joined ? null : heard, link].filter(Boolean).join(", ");
 }
