@@ -46,8 +46,7 @@ def strange(method: str, headers: Mapping[str, str], names: Collection[str]) -> 
     if host is not None and not is_own(host.strip(), names):  # every browser sends the header
         return (
             f"the Host header is '{host.strip()[:HEADER_MOST]}': ask by an IP address, localhost "
-            "or a name of --http, --listen or --advertise, or add this one to the setting "
-            "http.hosts"
+            "or the host of --http, or allow this name with --set http.hosts=NAME"
         )
     # A page cannot set Sec-Fetch-Site. Behind a proxy, Origin has the proxy's name and Host ours.
     if site == "same-origin":

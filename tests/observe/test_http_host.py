@@ -2,12 +2,16 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from groupkeeper.cli.observe import observe
+from groupkeeper.cli.serve import serve
 from groupkeeper.observe.http_exchange import HEALTH, HttpAnswer, HttpRequest, Page
 from groupkeeper.observe.http_host import is_own, own_names, strange
 from groupkeeper.observe.http_server import HttpServer
@@ -39,7 +43,14 @@ def test_other_names_may_be_rebound() -> None:
         assert not is_own(host, NAMES)
         line = strange("GET", {"host": host}, NAMES)
         assert line is not None and line.startswith(f"the Host header is '{host}'")
-        assert "http.hosts" in line
+        assert "--set http.hosts=" in line
+
+
+@pytest.mark.parametrize("command", [serve, observe])
+def test_a_refusal_names_options_of_each_command_with_such_a_port(command: click.Command) -> None:
+    line = strange("GET", {"host": "evil.com"}, NAMES)
+    options = {each for option in command.params for each in option.opts}
+    assert {*re.findall(r"--[a-z-]+", line or "")} <= options
 
 
 def test_a_page_of_another_origin_may_not_read() -> None:
