@@ -11,7 +11,7 @@ from groupkeeper.cli import FAILED
 from groupkeeper.cli.app import CommandRefused
 from groupkeeper.cli.http_port import PROBLEMS, HttpTarget, NoAccess, ask_json, hint, http_options
 from groupkeeper.cli.options import CONFIG, HTTP, json_rows
-from groupkeeper.why.texts import size
+from groupkeeper.why.texts import count, size, span, time_text
 
 TIMEOUT_S: Final = 5.0
 MOST_BYTES: Final = 1024 * 1024
@@ -27,7 +27,11 @@ ADVICE: Final = {
     "draining": "the server is stopping",
 }
 """Advice by the state of a partition."""
-
+FULL_SERVER: Final = (
+    "partitions close; make room, or lower log.retention.bytes or "
+    "group.events.retention.total.bytes"
+)
+FULL_OBSERVER: Final = "the observer ends; make room"
 COUNTED: Final = (
     ("appends", "failures", "failed: lines of the logger `partition` name the cause"),
     ("compaction", "uncleanable_logs", "logs are damaged: see the line `log cannot be compacted`"),
@@ -49,6 +53,9 @@ COUNTED: Final = (
     ("events", "logs_closed", "times a log failed and was reopened: see `events are not stored`"),
     ("connections", "unaccepted", "not accepted: raise the limit of open files (ulimit -n)"),
     ("connections", "refused", "refused: max.connections or max.connections.per.ip is reached"),
+    ("observer", "losses", "times records were lost before they were read: see `history is lost`"),
+    ("observer", "records_unreadable", "records or batches: see `records cannot be read`"),
+    ("observer", "groups_dropped", "groups were dropped: see `limit reached`"),
 )
 """Numbers that are 0 unless something is wrong."""
 
@@ -60,7 +67,8 @@ COUNTED: Final = (
 def status(http: HttpTarget, config: Path | None, as_json: bool) -> int:
     """Show whether a server is ready, and what needs attention: loop, disk, appends, events.
 
-    Counts are since the start of the server; times are upper bounds.
+    Of an observer it shows what it has read, since when causes are known, and for how long the
+    cluster cannot be read. Counts are since the start; times are upper bounds.
 
     \b
       groupkeeper status
@@ -95,28 +103,56 @@ def _ask(port: HttpTarget) -> dict[str, Any]:
 
 
 def _lines(found: dict[str, Any]) -> Iterator[str]:
-    disk, loop, appends = found["disk"], found["loop"], found["appends"]
-    events, connections, compaction = found["events"], found["connections"], found["compaction"]
-    states = ", ".join(f"{count} {state}" for state, count in found["partitions"].items())
-    quick = f", 99 % within {_ms(appends['p99_ms'])}" if appends["flushes"] else ""
-    rows = {
-        "partitions": states or "none",
-        "disk": f"{size(disk['free_bytes'])} of {size(disk['total_bytes'])} free; "
-        f"journals {size(disk['journals_bytes'])}, groups {size(disk['groups_bytes'])}, "
-        f"events {size(disk['events_bytes'])}, topics {size(disk['topics_bytes'])}",
-        "appends": f"{appends['flushes']} flushes{quick}, {appends['failures']} failed",
-        "loop": f"longest iteration {_ms(loop['longest_ms'])}, {loop['over_20_ms']} of "
-        f"{loop['iterations']} over 20 ms",
-        "compaction": f"{compaction['runs']} runs, {compaction['failures']} failed",
-        "events": f"{events['written']} written, {events['dropped']} dropped",
-        "connections": f"{connections['open']} open, {connections['refused']} refused",
-    }
+    states = ", ".join(f"{number} {state}" for state, number in found["partitions"].items())
     is_ready = "ready" if found["ready"] else "NOT READY"
     observes = found.get("observes")
     who = f"node {found['node']}" if observes is None else f"observer, by {observes},"
+    rows = _of_server(found) if observes is None else _of_observer(found)
     yield f"{is_ready}: {who} of cluster {found['cluster']}, {found['version']}"
-    for name, value in rows.items():
+    for name, value in {"partitions": states or "none", **rows}.items():
         yield f"  {name:<12} {value}"
+
+
+def _of_server(found: dict[str, Any]) -> dict[str, str]:
+    disk, appends, connections = found["disk"], found["appends"], found["connections"]
+    compaction = found["compaction"]
+    quick = f", 99 % within {_ms(appends['p99_ms'])}" if appends["flushes"] else ""
+    return {
+        "disk": f"{_room(disk)}; journals {size(disk['journals_bytes'])}, "
+        f"groups {size(disk['groups_bytes'])}, events {size(disk['events_bytes'])}, "
+        f"topics {size(disk['topics_bytes'])}",
+        "appends": f"{appends['flushes']} flushes{quick}, {appends['failures']} failed",
+        "loop": _loop(found["loop"]),
+        "compaction": f"{compaction['runs']} runs, {compaction['failures']} failed",
+        "events": _events(found["events"]),
+        "connections": f"{connections['open']} open, {connections['refused']} refused",
+    }
+
+
+def _of_observer(found: dict[str, Any]) -> dict[str, str]:
+    disk, observer = found["disk"], found["observer"]
+    since_ms = observer["causes_known_since_ms"]
+    return {
+        "records": f"{observer['records_read']} read, {observer['records_left']} left",
+        "causes": "not known yet" if since_ms is None else f"known since {time_text(since_ms)}",
+        "disk": f"{_room(disk)}; journals {size(disk['journals_bytes'])}, "
+        f"events {size(disk['events_bytes'])}",
+        "loop": _loop(found["loop"]),
+        "events": _events(found["events"]),
+    }
+
+
+def _room(disk: dict[str, int]) -> str:
+    return f"{size(disk['free_bytes'])} of {size(disk['total_bytes'])} free"
+
+
+def _loop(loop: dict[str, Any]) -> str:
+    longest = f"longest iteration {_ms(loop['longest_ms'])}"
+    return f"{longest}, {loop['over_20_ms']} of {loop['iterations']} over 20 ms"
+
+
+def _events(events: dict[str, int]) -> str:
+    return f"{events['written']} written, {events['dropped']} dropped"
 
 
 def findings(found: dict[str, Any]) -> Iterator[str]:
@@ -126,10 +162,17 @@ def findings(found: dict[str, Any]) -> Iterator[str]:
         yield f"partition {each['partition']} is {each['state']}{why}: {ADVICE[each['state']]}"
     disk = found["disk"]
     if 0 <= disk["free_bytes"] < LITTLE_ROOM * disk["total_bytes"]:
-        yield (
-            f"{size(disk['free_bytes'])} are left on the disk: when it is full, partitions close; "
-            "make room, or lower log.retention.bytes or group.events.retention.total.bytes"
-        )
+        then = FULL_OBSERVER if "observer" in found else FULL_SERVER
+        yield f"{size(disk['free_bytes'])} are left on the disk: when it is full, {then}"
+    yield from _observer_findings(found) if "observer" in found else _server_findings(found)
+    for section, key, advice in COUNTED:
+        if found.get(section, {}).get(key):
+            yield f"{section}: {found[section][key]} {advice}"
+    for limit, times in found["limits_reached"].items():
+        yield f"limit {limit} was reached {times} times: the line `limit reached` names the client"
+
+
+def _server_findings(found: dict[str, Any]) -> Iterator[str]:
     if found["events"]["wait_for_room"]:
         yield (
             "events are not stored: less than group.events.min.free.bytes is left on the disk; "
@@ -144,11 +187,15 @@ def findings(found: dict[str, Any]) -> Iterator[str]:
             f"compaction: one has been running for {runs_for:.0f} s: the disk or the processor is "
             "busy; it is killed if it makes no progress at all"
         )
-    for section, key, advice in COUNTED:
-        if found[section][key]:
-            yield f"{section}: {found[section][key]} {advice}"
-    for limit, count in found["limits_reached"].items():
-        yield f"limit {limit} was reached {count} times: the line `limit reached` names the client"
+
+
+def _observer_findings(found: dict[str, Any]) -> Iterator[str]:
+    unread = found["unread"]
+    if unread is not None:
+        yield (
+            f"{count(unread['partitions'], 'partition')} of the cluster could not be read for "
+            f"{span(unread['for_ms'])}: the line `partitions cannot be read` names the cause"
+        )
 
 
 def _ms(ms: float | None) -> str:

@@ -220,7 +220,9 @@ class Metrics:
         self.topics: Callable[[], Mapping[str, float]] | None = None
         """Returns the numbers of `exposition.TOPICS` and `TOPIC_COUNTERS` by name."""
         self.observer: Callable[[], Mapping[str, float]] | None = None
-        """Of an observer: the numbers of `exposition.OBSERVER` and `OBSERVER_COUNTERS` by name."""
+        """Of an observer: the numbers of `exposition.OBSERVER` and `OBSERVER_COUNTERS` by name, and
+        `causes_known_since_ms` if that is known.
+        """
         self.look: Look | None = None
         """Collects groups and topics for a scrape."""
         self.series_most = 0

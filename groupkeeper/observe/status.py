@@ -5,7 +5,7 @@ prints it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from groupkeeper import __version__
@@ -15,6 +15,11 @@ SLOW_S: Final = 0.02
 """Intended maximum of an iteration of the event loop; one of the histogram's bounds."""
 NAMED: Final = 20
 """Maximum number of inactive partitions to list."""
+OBSERVED: Final = (
+    *("records_left", "records_read", "records_unreadable"),
+    *("fetch_failures", "losses", "groups_dropped"),
+)
+"""Numbers of an observer that the page has."""
 LIMITS: Final = "limits_reached"
 """The counter with limits as labels."""
 
@@ -23,6 +28,7 @@ LIMITS: Final = "limits_reached"
 def status_of(metrics: Metrics, about: dict[str, Any], disk: dict[str, int]) -> dict[str, Any]:
     """Return the page. `about` comes first in it; `disk` has bytes by name, -1 where unknown."""
     snapshots = [*metrics.snapshots()]
+    observer = {} if metrics.observer is None else metrics.observer()
     waiting = not_active(snapshots)
     return {
         **about,
@@ -46,7 +52,8 @@ def status_of(metrics: Metrics, about: dict[str, Any], disk: dict[str, int]) -> 
         },
         "events": {
             "written": _total(metrics, "events_written"),
-            "dropped": _total(metrics, "events_dropped"),
+            "dropped": _total(metrics, "events_dropped")
+            + int(observer.get("observer_events_dropped", 0)),
             "logs_closed": _total(metrics, "event_logs_closed"),
             "wait_for_room": metrics.events_wait_for_room,
         },
@@ -60,7 +67,14 @@ def status_of(metrics: Metrics, about: dict[str, Any], disk: dict[str, int]) -> 
         "limits_reached": {
             key[1]: count for key, count in metrics.counts.items() if key[0] == LIMITS and count
         },
-    }
+    } | ({"observer": _observer(observer)} if observer else {})
+
+
+def _observer(numbers: Mapping[str, float]) -> dict[str, int | None]:
+    """Return what an observer has read. `numbers`: see `Metrics.observer`."""
+    since_ms = numbers.get("causes_known_since_ms")
+    about = {"causes_known_since_ms": None if since_ms is None else int(since_ms)}
+    return about | {each: int(numbers[f"observer_{each}"]) for each in OBSERVED}
 
 
 def is_ready(snapshots: Sequence[PartitionSnapshot]) -> bool:

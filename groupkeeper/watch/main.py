@@ -19,6 +19,7 @@ from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.names import GROUP_TOPIC
 from groupkeeper.watch.observer import ObserveOptions, Observer
+from groupkeeper.watch.report import known_since_ms
 from groupkeeper.watch.tail import NoRight, TopicChanged, wait_for_topic
 
 SWITCH_S: Final = 0.001
@@ -118,6 +119,6 @@ async def _show(observer: Observer, show: Callable[[int], None]) -> None:
         await asyncio.sleep(SHOW_S)
     show(0)
     count = sum(len(each.group_ids()) for each in groups)
-    since = [each.known_from_ms for each in observer.folds if each.known_from_ms is not None]
-    about = {"groups": count} | ({"causes_known_since_ms": max(since)} if since else {})
+    since_ms = known_since_ms(observer.folds)
+    about = {"groups": count} | ({} if since_ms is None else {"causes_known_since_ms": since_ms})
     _log.info("all partitions were read to their ends", **about)

@@ -76,6 +76,15 @@ class AskCounts(NamedTuple):
     answers: Requests
 
 
+def known_since_ms(folds: Sequence[PartitionWatch]) -> int | None:
+    """Return the time (Unix ms) since when no record is missing in any partition; None if that is
+    known of none.
+    """
+    return max(
+        (each.known_from_ms for each in folds if each.known_from_ms is not None), default=None
+    )
+
+
 def numbers(
     folds: Sequence[PartitionWatch],
     groups: WatchedGroups,
@@ -83,8 +92,12 @@ def numbers(
     tail: TailStats,
     asked: AskCounts,
 ) -> Mapping[str, float]:
-    """Return the numbers of `exposition.OBSERVER` and `OBSERVER_COUNTERS` by name."""
-    return {
+    """Return the numbers of `exposition.OBSERVER` and `OBSERVER_COUNTERS` by name, and
+    `causes_known_since_ms` if that is known.
+    """
+    since_ms = known_since_ms(folds)
+    since = {} if since_ms is None else {"causes_known_since_ms": since_ms}
+    return since | {
         "observer_records_left": sum(max(0, each.left) for each in groups.partitions),
         "observer_records_read": sum(each.reader.records for each in folds),
         "observer_bytes_read": tail.bytes,

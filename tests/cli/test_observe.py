@@ -40,7 +40,14 @@ def test_a_cluster_is_observed(bootstrap: str, tmp_path: Path, capsys: Capture) 
         assert "groupkeeper_observer_ask_failures_total 0.0" in observer.text("/metrics")
         assert observer.get(f"/api/v1/groups/{PAIR}/lag")["group"] == PAIR
         assert main(["status", "--http", observer.http]) == 0
-        assert f"observer, by {bootstrap}, of cluster" in capsys.readouterr().out
+        out = capsys.readouterr().out
+        assert f"observer, by {bootstrap}, of cluster" in out
+        rows = [each.split() for each in out.splitlines() if each.startswith("  ")]
+        assert [each[0] for each in rows][:6] == [
+            *("partitions", "records", "causes", "disk", "loop", "events")
+        ]
+        assert rows[1][2:] == ["read,", "0", "left"]
+        assert rows[2][1:3] == ["known", "since"]
         # The same directory, in use by a running process.
         assert main(["observe", "--bootstrap-server", bootstrap, "--data", str(data)]) == 1
         observer.popen.kill()

@@ -88,3 +88,17 @@ def test_what_deserves_a_look() -> None:
         assert len(found) == (told is not None), changed
         assert told is None or told in found[0]
     assert [*findings(WELL)] == []
+
+
+def test_what_deserves_a_look_at_an_observer() -> None:
+    observer = {"losses": 0, "records_unreadable": 0, "groups_dropped": 0}
+    well = WELL | {"observer": observer, "unread": None}
+    assert [*findings(well | {"loop": {"iterations": 9, "longest_ms": 250.0}})] == []
+    little = WELL["disk"] | {"free_bytes": 9}
+    for changed, told in (
+        ({"unread": {"partitions": 2, "for_ms": 90_000}}, "could not be read for 90 s"),
+        ({"observer": observer | {"losses": 2}}, "see `history is lost`"),
+        ({"disk": little}, "when it is full, the observer ends"),
+    ):
+        [found] = findings(well | changed)
+        assert told in found

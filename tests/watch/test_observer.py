@@ -8,9 +8,12 @@ import pytest
 
 from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.observe.exposition import OBSERVER, OBSERVER_COUNTERS
+from groupkeeper.observe.metrics import Metrics
+from groupkeeper.observe.status import status_of
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.storage.errors import StorageError
+from groupkeeper.watch.report import known_since_ms
 from groupkeeper.watch.views import WatchedPartition
 from tests.analytics.logs import batch, group
 from tests.support.requests import join_request
@@ -330,6 +333,23 @@ def test_the_next_process_goes_on_where_the_last_one_ended(observed: Observed, e
     assert codes(events) == codes(observed.told())
     assert [each.seq for each in events] == [*range(len(events))]
     assert observed.web.found("groups", "billing")["round"] == 5
+
+
+def test_the_status_says_what_was_read_and_since_when_causes_are_known(observed: Observed) -> None:
+    play(observed.served)
+    observed.caught_up()
+    found = status_of(observed.server.metrics, {}, {})["observer"]
+    assert (found["records_left"], found["losses"], found["groups_dropped"]) == (0, 0, 0)
+    assert found["records_read"] > 0
+    since_ms = found["causes_known_since_ms"]
+    assert since_ms == known_since_ms(observed.server.folds) is not None
+
+
+def test_events_that_could_not_be_stored_are_in_the_status() -> None:
+    metrics = Metrics()
+    metrics.observer = lambda: dict.fromkeys((*OBSERVER, *OBSERVER_COUNTERS), 2.0)
+    found = status_of(metrics, {}, {})
+    assert (found["events"]["dropped"], found["observer"]["causes_known_since_ms"]) == (2, None)
 
 
 def test_it_survives_a_restart_of_the_broker(observed: Observed) -> None:
