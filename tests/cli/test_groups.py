@@ -13,6 +13,7 @@ import pytest
 
 from groupkeeper.cli import main
 from tests.support.populated import EMPTIED, IDLE, PAIR, STATIC, WORKERS, commit
+from tests.support.process import Process
 
 pytestmark = pytest.mark.xdist_group("populated")  # one server for all of them
 Capture = pytest.CaptureFixture[str]
@@ -66,6 +67,18 @@ def test_list_filters(words: str, expected: list[str], run: Run) -> None:
     _, out, _ = run(f"list {words}")
     assert [row[0] for row in rows(out)] == expected
     assert [each["group"] for each in objects(run(f"list {words} --json")[1])] == expected
+
+
+def test_that_no_group_is_shown_is_a_line_on_standard_error(run: Run) -> None:
+    code, out, err = run("list --type consumer")
+    assert (code, out, err.count("\n")) == (0, "", 1)
+    assert "no group matches: `groupkeeper groups list --protocol` shows all" in err
+    assert run("list --type consumer --json") == (0, "", "")
+    with Process("--dev", "--memory", "--http", "off") as process:
+        address = "{}:{}".format(*process.ready().kafka)
+        for words in ("list", "describe --all-groups"):
+            told = 0, "", "groupkeeper: the cluster has no groups\n"
+            assert run(f"{words} --bootstrap-server {address}") == told
 
 
 def test_describe_shows_offsets_and_lag_of_a_group_without_members(run: Run) -> None:

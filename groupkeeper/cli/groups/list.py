@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from groupkeeper.cli.cluster import Cluster, cluster_options
-from groupkeeper.cli.groups.select import CONSUMER_PROTOCOLS, tell_unlisted
+from groupkeeper.cli.groups.select import CONSUMER_PROTOCOLS, tell_none, tell_unlisted
 from groupkeeper.cli.tables import show
 from groupkeeper.why.texts import printable
 
@@ -99,6 +99,9 @@ def list(  # noqa: A001 the name of the command
             show([{key: row[key] for key in columns} for row in rows], as_json=cluster.as_json)
         else:
             print("".join(f"{printable(row['group'])}\n" for row in rows), end="", flush=True)
-        return await tell_unlisted(client)
+        code = await tell_unlisted(client)
+        if not (rows or code or cluster.as_json):
+            tell_none(is_any=bool(listed or states or types))
+        return code
 
     return cluster.run(work)

@@ -43,6 +43,8 @@ class GroupSelection:
         exit_code = await tell_unlisted(client)
         found = [each.group_id for each in listed if each.protocol_type in CONSUMER_PROTOCOLS]
         if self.pattern is None:
+            if not (found or exit_code):
+                tell_none(is_any=bool(listed))
             return found, exit_code
         matching = [each for each in found if self.pattern.fullmatch(each)]
         if not matching:
@@ -51,6 +53,18 @@ class GroupSelection:
                 "`groupkeeper groups list` shows them"
             )
         return matching, exit_code
+
+
+def tell_none(*, is_any: bool) -> None:
+    """Print that no group is shown, on standard error: standard output has rows alone, as that of
+    Kafka's tool. `is_any`: there may be groups that were not asked for.
+    """
+    line = (
+        "no group matches: `groupkeeper groups list --protocol` shows all"
+        if is_any
+        else ("the cluster has no groups")
+    )
+    print(f"groupkeeper: {line}", file=sys.stderr)
 
 
 async def tell_unlisted(client: "Client") -> int:
