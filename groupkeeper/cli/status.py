@@ -97,6 +97,8 @@ def _ask(port: HttpTarget) -> dict[str, Any]:
             f"no Groupkeeper answers at {where} ({problem!r}): start it, "
             f"or name its HTTP port with --http{hint(port, problem)}"
         ) from None
+    if "ready" not in found and "error" in found:
+        raise CommandRefused(f"{where} is not ready: {found['error']}")
     if "ready" not in found:
         raise CommandRefused(f"{where} is not the HTTP port of this version of Groupkeeper")
     return found

@@ -20,7 +20,8 @@ from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.names import GROUP_TOPIC
 from groupkeeper.watch.observer import ObserveOptions, Observer
 from groupkeeper.watch.report import known_since_ms
-from groupkeeper.watch.tail import NoRight, TopicChanged, wait_for_topic
+from groupkeeper.watch.tail import NoRight, TopicChanged
+from groupkeeper.watch.waiting import WaitingPort, wait_for_topic
 
 SWITCH_S: Final = 0.001
 """Time after which the folding thread lets the event loop run, in seconds."""
@@ -68,13 +69,17 @@ async def observe(
 
 
 async def _started(client: Client, options: ObserveOptions) -> tuple[Observer, HttpPort]:
-    seen = await wait_for_topic(client, GROUP_TOPIC)
+    waiting = WaitingPort(options.http, options.settings)
+    try:
+        seen = await wait_for_topic(client, GROUP_TOPIC, waiting.open)
+    finally:
+        await waiting.close()
     cluster = (await client.call(MetadataRequest(topics=[]))).cluster_id or "unknown"
     observer = Observer(client, seen, cluster, options)
     await observer.start()
     http = HttpPort(observer, observer.hosts)
     try:
-        bound = await http.start(options.http, observer.settings)
+        bound = await http.start(waiting.address, observer.settings)
     except (OSError, SettingsError):
         await observer.close()
         raise

@@ -118,24 +118,6 @@ async def look(client: Client, topic: str) -> TopicSeen:
     return TopicSeen(bytes(row.topic_id).hex(), known, len(leaders))
 
 
-async def wait_for_topic(client: Client, topic: str) -> TopicSeen:
-    """Look the topic up, until there is one. Raises CallFailed and NoRight."""
-    backoff, is_told = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S), False
-    while True:
-        try:
-            return await look(client, topic)
-        except CallFailed as failure:
-            if failure.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-        if not is_told:
-            is_told = True
-            _log.warning(
-                f"the cluster has no topic {topic}",
-                why="it is created with the first group; some managed clusters hide it",
-            )
-        await asyncio.sleep(backoff.failed())
-
-
 class Tail:
     """Reads one topic into a sink."""
 

@@ -1,12 +1,15 @@
 """`groupkeeper observe` as a process beside a server: ready, serving, killed, stopped, refused."""
 
 import asyncio
+import http.client
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import urllib.error
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +18,16 @@ import pytest
 from groupkeeper.cli import main
 from groupkeeper.cli.observe import left_to_read
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from groupkeeper.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from groupkeeper.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
+    MetadataResponsePartition,
     MetadataResponseTopic,
 )
 from tests.client.stub import StubNode, cluster
@@ -122,20 +132,91 @@ def test_what_the_system_does_not_give_is_one_line(
 
 async def test_an_error_of_the_topic_is_told_as_it_is(tmp_path: Path) -> None:
     node = StubNode(1)
-    error = ErrorCode.INVALID_TOPIC_EXCEPTION
-
-    def metadata(asked: Any) -> MetadataResponse:
-        names = [each.name for each in asked.topics or []]
-        return MetadataResponse(
-            brokers=[MetadataResponseBroker(node_id=1, host="127.0.0.1", port=node.port)],
-            topics=[MetadataResponseTopic(name=each, error_code=error) for each in names],
-        )
-
-    node.answers["Metadata"] = metadata
+    node.answers["Metadata"] = metadata_of(node, ErrorCode.INVALID_TOPIC_EXCEPTION)
     async with cluster(node) as address:
         words = ["--bootstrap-server", address, "--data", str(tmp_path / "data")]
         told = await errors_of("observe", *words)
     assert told == ("groupkeeper: Metadata: INVALID_TOPIC_EXCEPTION (topic __consumer_offsets)")
+
+
+def metadata_of(node: StubNode, error: ErrorCode) -> Callable[[Any], MetadataResponse]:
+    """Describes topics with an error, or with one partition that the node leads."""
+
+    def metadata(asked: Any) -> MetadataResponse:
+        led = MetadataResponsePartition(partition_index=0, leader_id=1)
+        partitions = [] if error else [led]
+        return MetadataResponse(
+            brokers=[MetadataResponseBroker(node_id=1, host="127.0.0.1", port=node.port)],
+            topics=[
+                MetadataResponseTopic(name=each.name, error_code=error, partitions=partitions)
+                for each in asked.topics or []
+            ],
+        )
+
+    return metadata
+
+
+def empty_log(node: StubNode) -> None:
+    """Answers of a node whose topic has no records."""
+
+    def list_offsets(asked: Any) -> ListOffsetsResponse:
+        row = ListOffsetsPartitionResponse(partition_index=0, offset=0)
+        names = [each.name for each in asked.topics]
+        topics = [ListOffsetsTopicResponse(name=each, partitions=[row]) for each in names]
+        return ListOffsetsResponse(topics=topics)
+
+    def fetch(_: Any) -> FetchResponse:
+        row = PartitionData(partition_index=0, high_watermark=0, records=b"")
+        topic = FetchableTopicResponse(topic="__consumer_offsets", partitions=[row])
+        return FetchResponse(responses=[topic])
+
+    node.answers |= {"ListOffsets": list_offsets, "Fetch": fetch}
+
+
+async def test_a_cluster_without_the_topic_is_told_until_it_has_it(tmp_path: Path) -> None:
+    node = StubNode(1)
+    node.answers["Metadata"] = metadata_of(node, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    empty_log(node)
+    async with cluster(node) as address:
+        words = ["--bootstrap-server", address, "--data", str(tmp_path / "data"), "--no-ask"]
+        pipe = asyncio.subprocess.PIPE
+        running = await asyncio.create_subprocess_exec(
+            *(*PROGRAM, "observe", *words, "--http", "127.0.0.1:0"),
+            stdout=pipe,
+            stderr=pipe,
+            cwd=ROOT,
+        )
+        assert running.stdout is not None and running.stderr is not None
+        try:
+            line = json.loads(await asyncio.wait_for(running.stderr.readline(), READY_S))
+            assert line["event"] == "the cluster has no topic __consumer_offsets"
+            at = line["http"]
+            paths = ("/healthz", "/readyz", "/api/v1/groups", "/")
+            answers = [await asyncio.to_thread(answer_of, at, each) for each in paths]
+            assert [status for status, _ in answers] == [200, 503, 503, 503]
+            assert answers[1][1]["reason"] == answers[2][1]["error"]
+            assert answers[1][1]["reason"].startswith("the cluster has no topic __consumer_offsets")
+            told = await errors_of("status", "--http", at)
+            assert told == f"groupkeeper: {at} is not ready: {answers[1][1]['reason']}"
+            node.answers["Metadata"] = metadata_of(node, ErrorCode.NONE)
+            ready = READY.fullmatch(
+                (await asyncio.wait_for(running.stdout.readline(), 30)).decode()
+            )
+            assert ready is not None and ready[1] == at
+            assert (await asyncio.to_thread(answer_of, at, "/api/v1/groups"))[0] == 200
+        finally:
+            running.kill()
+            await running.wait()
+
+
+def answer_of(at: str, path: str) -> tuple[int, Any]:
+    """Status and JSON of an answer."""
+    connection = http.client.HTTPConnection(at, timeout=READY_S)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    found = answer.status, json.loads(answer.read())
+    connection.close()
+    return found
 
 
 async def errors_of(*words: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from groupkeeper.client import CallFailed, Client
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.record_batch import CorruptBatch, encode_batch, iter_batches, patch
+from groupkeeper.settings.options import Address
 from groupkeeper.watch import tail as tail_module
 from groupkeeper.watch.tail import (
     DELETED,
@@ -23,8 +24,8 @@ from groupkeeper.watch.tail import (
     Tail,
     TopicChanged,
     look,
-    wait_for_topic,
 )
+from groupkeeper.watch.waiting import wait_for_topic
 from tests.conftest import Lines
 from tests.support.virtual_loop import VirtualLoop
 from tests.watch.cluster import TOPIC, FakeCluster, virtual
@@ -362,17 +363,26 @@ def test_a_failure_of_metadata_is_retried() -> None:
 
 
 def test_a_topic_that_is_not_there_yet_is_waited_for(lines: Lines) -> None:
+    async def missing() -> Address:
+        return "127.0.0.1", 9644
+
     async def run() -> None:
         cluster = FakeCluster()
         cluster.topic_error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        waiting = asyncio.create_task(wait_for_topic(cast("Client", cluster), TOPIC))
+        work = wait_for_topic(cast("Client", cluster), TOPIC, missing)
+        waiting = asyncio.create_task(work)
         await virtual(60)
         assert 60 / PAUSE_MOST_S <= len(cluster.calls) < 30
+        cluster.down = {0, 1}
+        await virtual(60)
+        cluster.down = set()
         cluster.topic_error = ErrorCode.NONE
         assert (await waiting).partitions == 1
 
     VirtualLoop().run_until_complete(run())
-    assert [line["event"] for line in lines()] == ["the cluster has no topic __consumer_offsets"]
+    [line] = lines()
+    assert line["event"] == "the cluster has no topic __consumer_offsets"
+    assert line["http"] == "127.0.0.1:9644"
 
 
 def test_a_topic_that_is_not_there_is_an_error_of_the_first_look() -> None:
