@@ -202,7 +202,7 @@ def _opened(store: _Store) -> Any:
     try:
         from cryptography.hazmat.primitives.serialization import pkcs12
     except ModuleNotFoundError:
-        store.fail("PKCS12 needs the package cryptography: pip install groupkeeper[tls]")
+        store.fail("PKCS12 needs the package cryptography: pip install cryptography")
     assert store.password is not None
     try:
         return pkcs12.load_pkcs12(data, store.password.encode())

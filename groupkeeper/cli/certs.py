@@ -55,9 +55,9 @@ def _client(_: object, __: object, given: str) -> str:
 def certs(folder: Path, hosts: tuple[str, ...], client: str) -> int:
     """Make certificates for TLS: an authority, a server and a client.
 
-    Needs groupkeeper[tls]. Existing files are not overwritten. Files with keys are readable by
-    their owner only; keep ca-key.pem away from the server. Prints the settings of the server, and
-    the properties of clients.
+    Needs the package cryptography. Existing files are not overwritten. Files with keys are readable
+    by their owner only; keep ca-key.pem away from the server. Prints the settings of the server,
+    and the properties of clients.
 
     \b
       groupkeeper certs certificates --host kafka.example
@@ -73,7 +73,7 @@ def _made(folder: Path, hosts: tuple[str, ...], client: str) -> "CertificateFile
         from groupkeeper.access.own_certificates import make_certificates
     except ModuleNotFoundError:
         raise CommandRefused(
-            "certificates are made with the package cryptography: pip install groupkeeper[tls]"
+            "certificates are made with the package cryptography: pip install cryptography"
         ) from None
     try:
         return make_certificates(folder, hosts, client)

@@ -108,7 +108,7 @@ def _topics(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]
     "--tls",
     is_flag=True,
     help="With --dev: serve TLS on the port of --listen, with certificates that are made in the "
-    "data directory. Needs groupkeeper[tls].",
+    "data directory. Needs the package cryptography.",
 )
 @click.option(
     "--topic",

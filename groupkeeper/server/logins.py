@@ -29,12 +29,8 @@ from groupkeeper.settings.table import Settings, SettingsError
 from groupkeeper.topics.topics import Topics
 
 _SCRAM: Final = "groupkeeper.access.scram"
-_PACKAGES: Final = {
-    SCRAM_SHA_256: ("scramp", "sasl"),
-    SCRAM_SHA_512: ("scramp", "sasl"),
-    OAUTHBEARER: ("joserfc", "oauth"),
-}
-"""What mechanisms need, and the extra that has it."""
+_PACKAGES: Final = {SCRAM_SHA_256: "scramp", SCRAM_SHA_512: "scramp", OAUTHBEARER: "joserfc"}
+"""Packages that mechanisms need: those of the extras `sasl` and `oauth`."""
 _is_imported = False
 """Whether the module was imported completely: `sys.modules` has it before."""
 
@@ -98,11 +94,9 @@ class Logins:
     def _check_packages(self, mechanisms: Iterable[str]) -> None:
         """Raise SaslSettingError if a mechanism needs a package that is not installed."""
         for each in mechanisms:
-            package, extra = _PACKAGES.get(each, ("", ""))
-            if package and find_spec(package) is None:
-                raise SaslSettingError(
-                    f"{each} needs the package {package}: pip install groupkeeper[{extra}]"
-                )
+            package = _PACKAGES.get(each)
+            if package is not None and find_spec(package) is None:
+                raise SaslSettingError(f"{each} needs the package {package}: pip install {package}")
 
     def _sasl(self, listener: str, given: ListenerSasl, audit: LoginAudit) -> Sasl:
         self._check_packages(given.mechanisms)

@@ -67,7 +67,7 @@ class TlsSettings:
         "text", "Password of a PKCS12 file with the key.", secret=True
     )
     ssl_keystore_type: str = choice(
-        "JKS", STORE_TYPES, "Format of the key. PKCS12 needs `groupkeeper[tls]`; JKS is not read."
+        "JKS", STORE_TYPES, "Format of the key. PKCS12 needs the extra `tls`; JKS is not read."
     )
     ssl_principal_mapping_rules: str | None = written(
         "RULE:pattern/replacement/[LU],...",

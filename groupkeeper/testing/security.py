@@ -161,7 +161,7 @@ def _certificates() -> "CertificateFiles":
     try:
         from groupkeeper.access.own_certificates import make_certificates
     except ModuleNotFoundError:
-        message = "tls=True needs the package cryptography: pip install groupkeeper[tls]"
+        message = "tls=True needs the package cryptography: pip install cryptography"
         raise SettingsError(message) from None
     folder = Path(mkdtemp(prefix="groupkeeper-testing-"))
     atexit.register(_remove, folder, os.getpid())
