@@ -122,10 +122,10 @@ class Connection(ClientStream):
             self._refuse(error)
             return
         out.flush()
-        if pos == end and self.state is SERVING and not self._in.charged and not out.unsent:
-            self.state = READING
-        else:
+        if pos < end or self._in.charged or self._in.under_way or out.unsent:
             self._keep(data[pos:], again=self._now >= deadline)
+        else:
+            self.state = READING if self.state is SERVING else self.state
         took = seconds() - now
         if beats or took > SLOW_TURN_S:
             self._took(took, beats)
@@ -158,7 +158,7 @@ class Connection(ClientStream):
         if self._work is not None:
             self._go_on(deadline)
         elif self._call is not None:
-            self._wait(call, request, data[pos:stop])
+            self._wait(call, request, data, pos, stop)
         elif key == HEARTBEAT and self.state is SERVING:
             self._remember(request, data, pos, stop)
         return stop
@@ -221,10 +221,10 @@ class Connection(ClientStream):
             self._turns.members.add(self._fd)
             self._steady = found
 
-    def _wait(self, call: Call, request: Any, frame: bytes) -> None:
+    def _wait(self, call: Call, request: Any, data: bytes, pos: int, stop: int) -> None:
         self.state = WAITING
         if call.header.api_key == OFFSET_COMMIT:
-            call.asked = request, frame
+            call.asked = request, data[pos:stop]
             self._commits.asked()
 
     def _commit_again(self, data: bytes, pos: int) -> bool:

@@ -52,6 +52,11 @@ class Inbox:
         """Whether the bytes may contain a whole request."""
         return self.size >= self.needed
 
+    @property
+    def is_short(self) -> bool:
+        """Whether the bytes may contain a whole request, and are so few that reading goes on."""
+        return self.needed <= self.size <= HELD_BYTES
+
     def hold(self, data: bytes) -> None:
         """Keep bytes for later. They are joined once: a request may come in a thousand pieces."""
         if self._data is None:

@@ -165,7 +165,7 @@ class ClientStream(asyncio.Protocol):
         if not self._in.size:
             self.since = self._seconds()
         self._in.hold(data)
-        if self.state is READING:
+        if self.state is READING and not self._in.is_short:
             self._read_on()
         else:
             self._in.limit()
