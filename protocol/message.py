@@ -204,7 +204,7 @@ def _with_layout(cls: type[T], layout: Layout) -> type[T]:
         "__slots__": tuple(field.name for field in layout.fields),
         "__layout__": layout,
         "__init__": _first_init,
-        "__eq__": _equal,
+        "__eq__": _first_equal,
         "__repr__": namespace.get("__repr__", _represent),  # messages with secrets have their own
         "__hash__": None,
     }
@@ -270,13 +270,21 @@ def _first_init(self: object, **values: object) -> None:
     constructor(self, **values)
 
 
-def _equal(self: object, other: object) -> object:
-    if type(self) is not type(other):
-        return NotImplemented
-    for field in layout_of(type(self)).fields:
-        if getattr(self, field.name) != getattr(other, field.name):
-            return False
-    return True
+def _first_equal(self: object, other: object) -> object:
+    """Replace this comparison by a compiled one, as `_first_init` does: each rejoin of a member
+    compares what it offers.
+    """
+    cls = type(self)
+    layout = layout_of(cls)
+    source = Source(f"<{layout.name} comparison>")
+    with source.block("def __eq__(self, other):"):
+        with source.block("if type(self) is not type(other):"):
+            source.line("return NotImplemented")
+        same = [f"self.{field.name} == other.{field.name}" for field in layout.fields]
+        source.line(f"return {' and '.join(same) or True}")
+    equal = source.compile("__eq__")
+    type.__setattr__(cls, "__eq__", equal)
+    return equal(self, other)
 
 
 def _represent(self: object) -> str:
