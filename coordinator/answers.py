@@ -17,7 +17,7 @@ from groupkeeper.coordinator.deadlines import Timer, TimerKind
 from groupkeeper.coordinator.election import resubscribe
 from groupkeeper.coordinator.group import Group
 from groupkeeper.coordinator.liveness import restart_session
-from groupkeeper.coordinator.member import Member
+from groupkeeper.coordinator.member import Member, metadata_for
 from groupkeeper.coordinator.replies import answer_sync, join_reply, sync_reply
 from groupkeeper.coordinator.soft_state import AnswerKind, PendingAnswers
 from groupkeeper.coordinator.step import Step
@@ -100,7 +100,7 @@ def drop_answers(group: Group, step: Step) -> None:
 
 def _joined(group: Group, member: Member, answers: PendingAnswers, step: Step) -> None:
     if answers.topics is not None:
-        answers.topics.add(member.metadata(group.protocol_name))
+        answers.topics.add(metadata_for(group.protocol_name, member.protocols))
     if group.seats and member.member_id in group.seats:
         return
     waited = member.awaiting_join is not None
@@ -109,15 +109,15 @@ def _joined(group: Group, member: Member, answers: PendingAnswers, step: Step) -
         step.reply(group.unpark_join(member), reply)
         if group.standbys and member.member_id in group.standbys and group.rebalance is not None:
             group.rebalance.withheld |= owned_of(member.metadata(group.protocol_name))
-    _is_decided(group, member, step)
+    if member.is_new:
+        _is_decided(group, member, step)
     restart_session(group, member, step, waited)
 
 
 def _is_decided(group: Group, member: Member, step: Step) -> None:
     """End the first join phase of a new member, and its timer."""
-    if member.is_new:
-        member.is_new = False
-        step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
+    member.is_new = False
+    step.deadlines.cancel(Timer(TimerKind.NEW_MEMBER, group.group_id, member.member_id))
 
 
 def _assigned(group: Group, member: Member, answers: PendingAnswers, step: Step) -> None:
@@ -129,7 +129,8 @@ def _assigned(group: Group, member: Member, answers: PendingAnswers, step: Step)
 
 def _withdrawn(group: Group, member: Member, answers: PendingAnswers, step: Step) -> None:
     group.withdraw(member)
-    if member.member_id in answers.decided:  # its JoinGroup may still have no answer
+    # A JoinGroup may still have no answer.
+    if member.is_new and member.member_id in answers.decided:
         _is_decided(group, member, step)
     if member.awaiting_sync is not None:
         answer_sync(member, answers.error, step)

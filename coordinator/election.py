@@ -22,10 +22,13 @@ def accepts(group: Group, protocol_type: str, protocols: Protocols) -> bool:
     """
     if group.state is GroupState.EMPTY:
         return bool(protocol_type) and bool(protocols)
+    if protocol_type != group.protocol_type:
+        return False
     all_members = len(group.members)
-    return protocol_type == group.protocol_type and any(
-        group.support.get(p.name, 0) == all_members for p in protocols
-    )
+    for each in protocols:  # noqa: SIM110  # a generator calls once more for each
+        if group.support.get(each.name, 0) == all_members:
+            return True
+    return False
 
 
 def elect(group: Group) -> str:

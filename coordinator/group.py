@@ -85,6 +85,7 @@ TRANSITIONS: dict[GroupState, tuple[GroupState, ...]] = {
     GroupState.STABLE: (GroupState.PREPARING_REBALANCE, GroupState.DEAD),
     GroupState.DEAD: (),
 }
+REBALANCING: Final = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE
 
 
 @dataclass(slots=True, eq=False)
@@ -178,12 +179,13 @@ class Group:
     @property
     def fact_head(self) -> tuple[str, int, str, int]:
         """Fields that every fact about the group begins with: id, generation, state and round."""
-        return self.group_id, self.generation, self.state, self.round if self.rebalances else 0
+        number = self.round if self.state in REBALANCING else 0
+        return self.group_id, self.generation, self.state, number
 
     @property
     def rebalances(self) -> bool:
         """Whether a join phase or a sync phase is under way."""
-        return self.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+        return self.state in REBALANCING
 
     @property
     def leader_id(self) -> str | None:
@@ -296,13 +298,11 @@ class Group:
         if protocols != member.protocols:  # else counted already
             self._count(member.protocols, -1)
             self._count(protocols, +1)
-            self.member_bytes.add(bytes_of(protocols) - bytes_of(member.protocols))
+            self.member_bytes.add(bytes_of(protocols)[1] - bytes_of(member.protocols)[1])
             member.protocols = protocols
         member.is_restored = False
-        before, (member.session_timeout_ms, member.rebalance_timeout_ms) = (
-            member.rebalance_timeout_ms,
-            timeouts,
-        )
+        before = member.rebalance_timeout_ms
+        member.session_timeout_ms, member.rebalance_timeout_ms = timeouts
         if member.rebalance_timeout_ms != before:
             self._count_timeout(before, -1)
             self._count_timeout(member.rebalance_timeout_ms, +1)

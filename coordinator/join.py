@@ -94,8 +94,9 @@ def join(
             note_group_refused(request.group_id, call.who(member_id), step)
             return
         group = groups.create_unused(request.group_id, call.who(""), step)
+    was_used = bool(group.members)
     _join_group(group, call, step)
-    if group.members:
+    if group.members and not was_used:
         groups.count_used(group.group_id)
     if len(step.pending) > MAX_PENDING_MEMBERS:
         give_up_pending(groups, next(iter(step.pending)), False, step)
@@ -130,12 +131,12 @@ def _admission_error(
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "max_protocols", MAX_PROTOCOLS
     if not accepts(group, request.protocol_type, request.protocols):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL, None, 0
-    member = _known(group, request)
-    if _metadata_with(group, request, member) > (most := config.max_metadata_bytes):
+    metadata, size = _growth(call, _known(group, request))
+    if group.metadata_bytes + metadata > (most := config.max_metadata_bytes):
         return ErrorCode.UNKNOWN_SERVER_ERROR, "max_metadata_bytes", most
     if not _fits(group, request.protocol_type, most := config.message_max_bytes):
         return ErrorCode.UNKNOWN_SERVER_ERROR, "message_max_bytes", most
-    if not group.member_bytes.may_join(_growth(call, member)):
+    if not group.member_bytes.may_join(size):
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, "max_member_bytes", total.most
     return ErrorCode.NONE, None, 0
 
@@ -156,24 +157,17 @@ def _known(group: Group, request: JoinGroupRequest) -> Member | None:
     return group.members.get(known)
 
 
-def _growth(call: JoinCall, member: Member | None) -> int:
-    """Return by how many bytes the group's members would grow."""
+def _growth(call: JoinCall, member: Member | None) -> tuple[int, int]:
+    """Return by how many bytes the metadata of the group's members would grow, and all their data.
+    The request replaces the protocols of `member`.
+    """
     request = call.request
-    size = bytes_of(request.protocols)
+    metadata, size = bytes_of(request.protocols)
     if member is not None:
-        return size - bytes_of(member.protocols)
+        metadata_before, before = bytes_of(member.protocols)
+        return metadata - metadata_before, size - before
     names = len(request.group_instance_id or "") + len(call.caller.peer.client_id)
-    return MEMBER_BYTES + names + size
-
-
-def _metadata_with(group: Group, request: JoinGroupRequest, member: Member | None) -> int:
-    """Return the group's bytes of metadata after the request, which replaces those of `member`."""
-    size = group.metadata_bytes
-    for each in request.protocols:
-        size += len(each.metadata)
-    for each in () if member is None else member.protocols:
-        size -= len(each.metadata)
-    return size
+    return metadata, MEMBER_BYTES + names + size
 
 
 def _has_room(group: Group, call: JoinCall, step: Step) -> bool:
@@ -279,7 +273,8 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
         group.protocol_type = intern(request.protocol_type)
     elif group.rebalance is not None and group.rebalance.initial_delay:
         group.rebalance.newcomers = True
-    stalled = give_up(group, caller.peer, call.timeouts[0], step)
+    timeouts = call.timeouts
+    stalled = give_up(group, caller.peer, timeouts[0], step)
     member = new_member(call, member_id, step)
     group.add(member)
     group.park_join(member, call.reply_to, caller.api_version, step.now)
@@ -288,7 +283,7 @@ def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step)
     elif group.recent is not None:
         guess = group.recent.join(step.now, member.instance_id, caller.peer)
         cause.likely, cause.evidence = guess[0], {**cause.evidence, **guess[1]}
-    step.note(MemberJoined(*group.fact_head, member.who, cause, call.timeouts))
+    step.note(MemberJoined(*group.fact_head, member.who, cause, timeouts))
     prepare(group, cause, step)
     if member.awaiting_join is not None:
         # A session could expire during the first join phase, so a longer timer stands in for it.
@@ -323,7 +318,6 @@ def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
     if changed or not preparing or timeouts != call.timeouts:
         differs = tuple(differences(member, call))
         step.note(MemberRejoined(*group.fact_head, member.who, differs, call.timeouts))
-    leads = member.member_id == group.leader_id
     if not preparing and group.policy is not None and answer_asked(group, member, call, step):
         return
     if preparing:
@@ -333,6 +327,7 @@ def _rejoin(group: Group, member: Member, call: JoinCall, step: Step) -> None:
             add_cause(group, cause, step)
         complete_if_all_joined(group, step)
         return
+    leads = member.member_id == group.leader_id
     if not changed and (group.state is GroupState.COMPLETING_REBALANCE or not leads):
         # Repeat an answer that was lost. In Stable, only a leader that rejoins starts a rebalance.
         contacted(group, member, call.caller.peer, step)

@@ -48,7 +48,7 @@ def restart_session(group: Group, member: Member, step: Step, waited: bool = Fal
     """Restart the session without a request. `waited`: a request of the member has waited until
     now, and counts as if it came now.
     """
-    timer = session_timer(group, member)
+    timer = Timer(TimerKind.SESSION, group.group_id, member.member_id)  # of all, after a phase
     if waited:
         answered(member, step)
     else:

@@ -76,7 +76,7 @@ class Member:
     def size(self) -> int:
         """Estimated memory of the member, in bytes."""
         copies = (COPIES - 1) * len(self.assignment)
-        return MEMBER_BYTES + self.named_bytes + bytes_of(self.protocols) + copies
+        return MEMBER_BYTES + self.named_bytes + bytes_of(self.protocols)[1] + copies
 
     @property
     def named_bytes(self) -> int:

@@ -69,9 +69,10 @@ class MemberBytes:
         self.counts = False
 
 
-def bytes_of(protocols: Sequence[JoinGroupRequestProtocol]) -> int:
-    """Return the bytes of the protocols that a member offers."""
-    size = PROTOCOL_BYTES * len(protocols)
+def bytes_of(protocols: Sequence[JoinGroupRequestProtocol]) -> tuple[int, int]:
+    """Return the bytes of the metadata that a member offers, and of all its protocols."""
+    names = metadata = 0
     for each in protocols:
-        size += len(each.name) + len(each.metadata)
-    return size
+        names += len(each.name)
+        metadata += len(each.metadata)
+    return metadata, PROTOCOL_BYTES * len(protocols) + names + metadata

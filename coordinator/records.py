@@ -137,7 +137,7 @@ def member_record(
             client_host=member.client_host,
             rebalance_timeout=member.rebalance_timeout_ms,
             session_timeout=member.session_timeout_ms,
-            subscription=member.metadata(protocol_name),
+            subscription=metadata_for(protocol_name, member.protocols),
             assignment=member.assignment if assignment is None else assignment,
         )
     )

@@ -47,12 +47,13 @@ def joined_protocol(group: Group, version: int) -> str | None:
 
 def join_reply(group: Group, member: Member, version: int) -> JoinGroupResponse:
     """Make the reply with the current generation; the leader's has all members' metadata."""
-    members = _offered(group, ()) if member.member_id == group.leader_id else []
+    leader = group.leader_id
+    members = _offered(group, ()) if member.member_id == leader else []
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type if version >= 7 else None,
         protocol_name=joined_protocol(group, version),
-        leader=group.leader_id or "",
+        leader=leader or "",
         member_id=member.member_id,
         members=members,
     )
