@@ -56,7 +56,7 @@ def write_line(_: Origin, noted: NotedFact) -> None:
     """Write the line of a fact, if its kind has one."""
     fact = noted.fact
     line = _LINES.get(type(fact))
-    if line is not None and line.is_told(fact):
+    if line is not None and (line.is_told is None or line.is_told(fact)):
         _log.write(line.level, line.event, lambda: line.fields(fact))
 
 
@@ -152,7 +152,8 @@ class _Line(NamedTuple):
     event: str
     fields: Callable[[Any], _Fields]
     """Called only if the line is written: their rate is limited."""
-    is_told: Callable[[Any], bool] = lambda _: True
+    is_told: Callable[[Any], bool] | None = None
+    """None: always."""
     level: str = "info"
 
 
@@ -195,6 +196,9 @@ _LINES: Final[Mapping[type[Fact], _Line]] = {
     ),
     LimitReached: _Line("limit reached", _told("limit", "most", "who"), level="warning"),
 }
+
+LINE_KINDS: Final = frozenset(_LINES)
+"""Kinds of facts that may have a line."""
 
 
 # -- who changed what ----------------------------------------------------------------------------
@@ -250,6 +254,9 @@ _CHANGES: Final[Mapping[type[Fact], Callable[[Any], _Change]]] = {
     OffsetsRemoved: _forgotten,
     OffsetsReset: _reset,
 }
+
+CHANGE_KINDS: Final = frozenset(_CHANGES)
+"""Kinds of facts that `AuditReader` looks at."""
 
 
 # -- parts ---------------------------------------------------------------------------------------

@@ -7,11 +7,11 @@ a partition fail. The facts of one partition are delivered in order.
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from groupkeeper.coordinator.facts import NotedFact
+from groupkeeper.coordinator.facts import Fact, NotedFact
 from groupkeeper.observe.logs import Logger
 from groupkeeper.turns import TURN_S, Turns
 
@@ -40,13 +40,17 @@ class FactReaders:
         """`failures` counts the exceptions of readers under `("facts_not_read", <reader>)`."""
         self._turns = turns
         self._failures = failures
-        self._readers: list[tuple[str, Reader]] = []
+        self._readers: list[tuple[str, Reader, Container[type[Fact]] | None]] = []
         self._waiting: deque[tuple[Origin, Sequence[NotedFact]]] = deque()
         """Stays short: a turn delivers more facts than an iteration of the loop can produce."""
 
-    def subscribe(self, name: str, reader: Reader) -> None:
-        """Deliver every fact from now on to `reader`. The name is used in lines and as a label."""
-        self._readers.append((name, reader))
+    def subscribe(
+        self, name: str, reader: Reader, kinds: Container[type[Fact]] | None = None
+    ) -> None:
+        """Deliver every fact from now on to `reader`, or those of some kinds: readers that skip
+        most facts are not called for them. The name is used in lines and as a label.
+        """
+        self._readers.append((name, reader, kinds))
 
     def tell(self, origin: Origin, facts: Sequence[NotedFact]) -> None:
         if not self._waiting:
@@ -76,8 +80,10 @@ class FactReaders:
                 self._waiting.appendleft((origin, facts[left:]))
                 facts = facts[:left]
             left -= len(facts)
-            for name, reader in self._readers:
+            for name, reader, kinds in self._readers:
                 for noted in facts:
+                    if kinds is not None and type(noted.fact) not in kinds:
+                        continue
                     try:
                         reader(origin, noted)
                     except Exception:  # noqa: BLE001  # must not fail other readers

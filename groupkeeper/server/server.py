@@ -34,7 +34,7 @@ from groupkeeper.groups.services import DriverServices, EventServices
 from groupkeeper.groups.topic_check import Moment
 from groupkeeper.groups.writer import Writer
 from groupkeeper.node import Node
-from groupkeeper.observe.fact_lines import AuditReader, write_line
+from groupkeeper.observe.fact_lines import CHANGE_KINDS, LINE_KINDS, AuditReader, write_line
 from groupkeeper.observe.fact_readers import FactReaders
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
@@ -122,8 +122,8 @@ class Server:
         self.turns = Turns()
         self.readers = FactReaders(self.turns, self.metrics.counts)
         self.readers.subscribe("metrics", self.metrics.observe)
-        self.readers.subscribe("lines", write_line)
-        self.readers.subscribe("audit", AuditReader().read)
+        self.readers.subscribe("lines", write_line, LINE_KINDS)
+        self.readers.subscribe("audit", AuditReader().read, CHANGE_KINDS)
         self._connections_most, topic_logs = share(
             limit_of_open_files(), settings.offsets_topic_num_partitions
         )

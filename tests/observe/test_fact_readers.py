@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from groupkeeper.coordinator.causes import Who
+from groupkeeper.coordinator.causes import Cause, Who
 from groupkeeper.coordinator.facts import (
     GroupCreated,
+    GroupEmptied,
     GroupsLoaded,
     MemberRemoved,
     NotedFact,
@@ -19,6 +20,7 @@ from groupkeeper.coordinator.facts import (
 )
 from groupkeeper.observe.fact_readers import FACTS_IN_A_SLICE, FactReaders, Origin
 from groupkeeper.protocol.errors import ErrorCode
+from groupkeeper.protocol.group_events import CauseCode
 from groupkeeper.protocol.messages.api_versions import ApiVersionsRequest
 from groupkeeper.turns import Turns
 from tests.support.served import Served, groups_apart, settle
@@ -53,6 +55,16 @@ async def test_every_reader_is_told_every_fact_in_order() -> None:
     assert first == []
     await asyncio.sleep(0)
     assert first == second == [0, 1, 2]
+
+
+async def test_a_reader_of_some_kinds_is_told_no_others() -> None:
+    told: list[int] = []
+    facts = readers()
+    facts.subscribe("one", record_orders(told), {GroupEmptied})
+    emptied = GroupEmptied("g", 1, "Empty", 1, Cause(CauseCode.MEMBER_LEFT))
+    facts.tell(HERE, [*noted(0), NotedFact(1, 0, 0, True, emptied), *noted(2)])
+    facts.flush()
+    assert told == [1]
 
 
 async def test_a_reader_is_told_where_a_fact_comes_from() -> None:
