@@ -242,10 +242,6 @@ class Partition:
         decision(step)
         return self._end(step)
 
-    def may_be_due_before(self, at_ms: int) -> bool:
-        """Whether `next_deadline` may be before `at_ms`. Cheaper, but only False is certain."""
-        return self.deadlines.is_before(at_ms)
-
     def next_deadline(self) -> int | None:
         """The time of the earliest timer in monotonic ms. None if there is none, or if the timers
         wait for `written`: look again after it.

@@ -41,7 +41,7 @@ class DeadlineAlarm:
 
     def set(self, partition: Partition) -> None:
         """Make sure that the alarm fires at the next deadline or earlier."""
-        if self._alarm is not None and not partition.may_be_due_before(self.at):
+        if self._alarm is not None and not partition.deadlines.is_before(self.at):
             return
         due = partition.next_deadline()
         if due is None or (self._alarm is not None and self.at <= due):

@@ -226,12 +226,16 @@ class EventLog:
         self._waiting.append(Event(-1, -1, -1, *at, None, kind, fields=fields))
         self.wait()
 
-    @_alone
     def wait(self) -> None:
         """Request a flush, if none comes soon, for facts that wait for no records."""
+        if self._timer is None or self._stopping:  # the driver calls this with each request
+            self._request_flush()
+
+    @_alone
+    def _request_flush(self) -> None:
         if self._stopping:
             self._append()
-        elif self._timer is None:
+        else:
             self._timer = self._loop.call_later(FLUSH_S, self._flush)
 
     def _flush(self) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from groupkeeper.coordinator.deadlines import Deadlines, Timer, TimerKind
 from groupkeeper.groups.deadline_alarm import LATE_MS, DeadlineAlarm
 from groupkeeper.turns import Turns
 
@@ -26,9 +27,8 @@ class Partition:
 
     def __init__(self, due: int) -> None:
         self.due = due
-
-    def may_be_due_before(self, at_ms: int) -> bool:
-        return self.due < at_ms
+        self.deadlines = Deadlines()
+        self.deadlines.set(Timer(TimerKind.OFFSET_EXPIRY), due)
 
     def next_deadline(self) -> int:
         return self.due
