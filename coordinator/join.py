@@ -267,9 +267,9 @@ def _how_long_a_restart_may_take(session_timeout_ms: int) -> Mapping[str, int]:
 
 def _add(group: Group, call: JoinCall, member_id: str, cause: Cause, step: Step) -> None:
     request, caller = call.request, call.caller
-    if not group.was_used:
-        note_created(group, call.who(""), step)
     if group.state is GroupState.EMPTY:
+        if not group.was_used:
+            note_created(group, call.who(""), step)
         group.protocol_type = intern(request.protocol_type)
     elif group.rebalance is not None and group.rebalance.initial_delay:
         group.rebalance.newcomers = True

@@ -60,7 +60,8 @@ def _without_doubles(protocols: list[JoinGroupRequestProtocol]) -> list[JoinGrou
 
 def new_member(call: JoinCall, member_id: str, step: Step) -> Member:
     """Make a member from its first JoinGroup."""
-    for protocol in call.protocols:  # members and groups have these names in common
+    protocols = call.protocols
+    for protocol in protocols:  # members and groups have these names in common
         protocol.name = intern(protocol.name)
     peer, (session_ms, rebalance_ms) = call.caller.peer, call.timeouts
     return Member(
@@ -70,7 +71,7 @@ def new_member(call: JoinCall, member_id: str, step: Step) -> Member:
         client_host=peer.host,
         session_timeout_ms=session_ms,
         rebalance_timeout_ms=rebalance_ms,
-        protocols=call.protocols,
+        protocols=protocols,
         is_new=True,
         peer=peer,
         heard_ms=step.now,

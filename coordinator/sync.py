@@ -106,14 +106,11 @@ def _check(group: Group | None, request: SyncGroupRequest, caller: Caller, step:
     elected = group.protocol_name  # None in the first join phase: any name is right
     if elected is not None and request.protocol_name not in (None, elected):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    if group.state is GroupState.PREPARING_REBALANCE or _is_between(group, request.member_id):
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    if group.members[request.member_id].awaiting_join is not None:  # it guessed the generation
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE
-
-
-def _is_between(group: Group, member_id: str) -> bool:
-    """Return whether the member has no answer to JoinGroup, so that it guessed the generation."""
-    return group.members[member_id].awaiting_join is not None
 
 
 def _assign(group: Group, request: SyncGroupRequest, caller: Caller, step: Step) -> None:
