@@ -42,10 +42,12 @@ def count_errors(counts: AnswerErrors, key: int, response: Any) -> None:
         return
     cls: type = type(response)
     own, parts = _shape_of(cls)
+    if not parts and not (own and response.error_code):
+        return
     found: set[int] = set()
     if parts:
         _add_errors((response,), own, parts, found)
-    elif own and response.error_code:
+    else:
         found.add(int(response.error_code))
     if found:
         counts.answers[key] += 1
