@@ -235,8 +235,8 @@ class LogEnds:
             each.name for each in rows if each.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         ]
         if denied:
-            about = {"topics": ", ".join(denied[:3])}
-            self.requests.failed("the lag of groups is not known for all topics", _DENIED, **about)
+            event, shown = "the lag of groups is not known for all topics", ", ".join(denied[:3])
+            self.requests.failed(event, _DENIED, topics=shown)
         found = await self._turns.run(_replicas_in(rows))
         self._replicas |= {topic: some for topic, some in found.items() if some}
         return found
