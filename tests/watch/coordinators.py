@@ -62,7 +62,10 @@ class Coordinators:
             self.views.of(name).set(name, WatchedGroup(group, None))
 
     def of_node(self, node: int) -> list[str]:
-        return [each for each in self.groups if self.leaders.get(self.views.of(each).index) == node]
+        return [each for each in self.groups if self.node_of(each) == node]
+
+    def node_of(self, name: str) -> int | None:
+        return self.leaders.get(self.views.of(name).index)
 
     def sent(self, kind: type) -> list[tuple[float, int, Any]]:
         return [each for each in self.calls if isinstance(each[2], kind)]
@@ -103,7 +106,7 @@ class Coordinators:
             return DescribedGroup(group_id=name, error_code=ErrorCode.GROUP_ID_NOT_FOUND)
         if name in self.errors:
             return DescribedGroup(group_id=name, error_code=self.errors[name])
-        if name not in self.of_node(node):
+        if name not in self.groups or self.node_of(name) != node:
             return DescribedGroup(group_id=name, error_code=ErrorCode.NOT_COORDINATOR)
         state, members = self.groups[name]
         rows = [DescribedGroupMember(member_id=each) for each in members]
