@@ -134,9 +134,10 @@ def _of_server(found: dict[str, Any]) -> dict[str, str]:
 def _of_observer(found: dict[str, Any]) -> dict[str, str]:
     disk, observer = found["disk"], found["observer"]
     since_ms = observer["causes_known_since_ms"]
+    known = "from the first record on" if since_ms is None else f"since {time_text(since_ms)}"
     return {
         "records": f"{observer['records_read']} read, {observer['records_left']} left",
-        "causes": "not known yet" if since_ms is None else f"known since {time_text(since_ms)}",
+        "causes": f"known {known}",
         "disk": f"{_room(disk)}; journals {size(disk['journals_bytes'])}, "
         f"events {size(disk['events_bytes'])}",
         "loop": _loop(found["loop"]),

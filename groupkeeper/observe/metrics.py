@@ -221,7 +221,7 @@ class Metrics:
         """Returns the numbers of `exposition.TOPICS` and `TOPIC_COUNTERS` by name."""
         self.observer: Callable[[], Mapping[str, float]] | None = None
         """Of an observer: the numbers of `exposition.OBSERVER` and `OBSERVER_COUNTERS` by name, and
-        `causes_known_since_ms` if that is known.
+        `causes_known_since_ms` if earlier records are missing.
         """
         self.look: Look | None = None
         """Collects groups and topics for a scrape."""

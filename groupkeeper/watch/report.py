@@ -77,12 +77,12 @@ class AskCounts(NamedTuple):
 
 
 def known_since_ms(folds: Sequence[PartitionWatch]) -> int | None:
-    """Return the time (Unix ms) since when no record is missing in any partition; None if that is
-    known of none.
+    """Return the time (Unix ms) since when no record is missing in any partition; None if none is
+    missing at all. A partition that has all records from its first one on, which may be of today,
+    has no such time.
     """
-    return max(
-        (each.known_from_ms for each in folds if each.known_from_ms is not None), default=None
-    )
+    some = [each.known_from_ms for each in folds if each.known.from_offset > 0]
+    return max((each for each in some if each is not None), default=None)
 
 
 def numbers(
@@ -93,7 +93,7 @@ def numbers(
     asked: AskCounts,
 ) -> Mapping[str, float]:
     """Return the numbers of `exposition.OBSERVER` and `OBSERVER_COUNTERS` by name, and
-    `causes_known_since_ms` if that is known.
+    `causes_known_since_ms` if earlier records are missing.
     """
     since_ms = known_since_ms(folds)
     since = {} if since_ms is None else {"causes_known_since_ms": since_ms}

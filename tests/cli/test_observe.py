@@ -57,7 +57,7 @@ def test_a_cluster_is_observed(bootstrap: str, tmp_path: Path, capsys: Capture) 
             *("partitions", "records", "causes", "disk", "loop", "events")
         ]
         assert rows[1][2:] == ["read,", "0", "left"]
-        assert rows[2][1:3] == ["known", "since"]
+        assert rows[2][1:3] == ["known", "from"]
         # The same directory, in use by a running process.
         assert main(["observe", "--bootstrap-server", bootstrap, "--data", str(data)]) == 1
         observer.popen.kill()

@@ -13,6 +13,7 @@ from groupkeeper.observe.status import status_of
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
 from groupkeeper.storage.errors import StorageError
+from groupkeeper.watch.partition import PartitionWatch
 from groupkeeper.watch.report import known_since_ms
 from groupkeeper.watch.views import WatchedPartition
 from tests.analytics.logs import batch, group
@@ -341,8 +342,17 @@ def test_the_status_says_what_was_read_and_since_when_causes_are_known(observed:
     found = status_of(observed.server.metrics, {}, {})["observer"]
     assert (found["records_left"], found["losses"], found["groups_dropped"]) == (0, 0, 0)
     assert found["records_read"] > 0
-    since_ms = found["causes_known_since_ms"]
-    assert since_ms == known_since_ms(observed.server.folds) is not None
+    assert found["causes_known_since_ms"] is None
+
+
+def test_causes_are_known_since_the_last_gap_of_all_partitions() -> None:
+    """Not since the first record of a partition that has had none for long."""
+    old, new, late = (PartitionWatch(number) for number in range(3))
+    for fold, offset, at_ms in ((old, 7, 1_000), (new, 0, 9_000), (late, 8, 2_000)):
+        fold.begin(offset, "topic")
+        fold.feed(batch([group("g", 1, "m")], base=offset, base_time=at_ms, max_time=at_ms))
+    assert known_since_ms([old, new, late, PartitionWatch(3)]) == 2_000
+    assert known_since_ms([new]) is None
 
 
 def test_events_that_could_not_be_stored_are_in_the_status() -> None:
