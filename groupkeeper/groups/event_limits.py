@@ -31,7 +31,7 @@ EVENT_BYTES: Final = 256 * 1024
 _CUTS: Final = 24
 """Maximum number of cuts before the event is dropped."""
 
-_PERSONAL: Final = frozenset({"host", "hosts", "current_host", "reason", "principal"})
+_PERSONAL: Final = frozenset({"host", "hosts", "current_host", "old_host", "reason", "principal"})
 """Fields with addresses, and with text that clients or people chose freely. Client ids are not
 among them: they identify an application, and every member id begins with one."""
 _NAMED_FREELY: Final = frozenset({"partitions", "types"})

@@ -593,8 +593,16 @@ def test_addresses_and_reasons_are_stored_as_the_setting_says(serve: Serve, mode
     assert ("127.0.0.1" in text) == (mode == "keep")
 
 
+def test_the_address_of_a_client_whose_place_was_taken_is_hidden() -> None:
+    event = {"likely": "taken_over", "evidence": {"old_host": "10.0.0.7", "old_client": "billing"}}
+    shown = event_limits.Personal("omit", "key").shown(event)
+    assert shown["evidence"] == {"old_host": None, "old_client": "billing"}
+
+
 @pytest.mark.parametrize("mode", ["hash", "omit"])
-@pytest.mark.parametrize("topic", ["host", "hosts", "current_host", "reason", "principal"])
+@pytest.mark.parametrize(
+    "topic", ["host", "hosts", "current_host", "old_host", "reason", "principal"]
+)
 def test_topics_of_any_name_are_not_personal(serve: Serve, mode: str, topic: str) -> None:
     served = serve(f"group.events.personal={mode}")
     client = served.client()
