@@ -21,7 +21,7 @@ from groupkeeper.history.fields import checked
 from groupkeeper.history.group import GroupHistory, sound
 from groupkeeper.history.newer_topics import Names
 from groupkeeper.history.records import CommitRun, GroupRecord
-from groupkeeper.history.rows import KnownOffsets, Row, RowWriter, Told
+from groupkeeper.history.rows import KnownOffsets, Row, RowWriter
 from groupkeeper.history.state import restore, saved
 from groupkeeper.protocol.group_event_types import TYPES
 from groupkeeper.protocol.group_events import TOPIC, Event
@@ -256,7 +256,8 @@ def fold(key: tuple[pa.Scalar, pa.Scalar], rows: pa.Table, names: Names) -> pa.T
     if before is not None:
         found = GroupHistory.restore(json.loads(before), out, names)
     events = rows.column("event").drop_null().to_pylist()
-    stored = sorted((Told(row.pop("offset"), _event(row)) for row in events), key=itemgetter(0))
+    told = (feeds.told_of(row.pop("offset"), _event(row)) for row in events)
+    stored = sorted(told, key=itemgetter(0))
     for each in filter(None, map(sound, stored)):
         found.add(each)
     records = sorted(GroupRecord(**each) for each in rows.column("record").drop_null().to_pylist())

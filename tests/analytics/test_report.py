@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from groupkeeper.protocol.records.consumer_offsets import (
     encode_value,
 )
 from tests.analytics.logs import NOW, batch, commit, group, log, write_segment
+from tests.watch.observed import Observed
+from tests.watch.test_observer import play
 
 
 @pytest.fixture(scope="module")
@@ -219,17 +222,32 @@ def test_damage_has_an_exit_code_of_its_own(one_log, tmp_path, capsys):
     assert "bytes that are not a batch skipped" in capsys.readouterr().out
 
 
-def test_events_alone_are_said_to_need_an_option(tmp_path, capsys):
+def test_events_alone_are_analysed_with_every_option(tmp_path, capsys):
     event = Event(0, 5, 1, NOW, 0, "g", "group_created", fields={})
     pairs = [(b"g", encode(event))]
     write_segment(tmp_path / "log" / "__group_events-0", 0, log(batch(pairs)))
-    assert report.analyze([tmp_path / "log"]) == 0
-    told = "groupkeeper: only group events were found, and they are read with --report or --out\n"
-    assert capsys.readouterr().err == told
-    for request in (Request(tmp_path / "out"), Request(report=tmp_path / "r.html")):
+    for request in (Request(), Request(tmp_path / "out"), Request(report=tmp_path / "r.html")):
         assert report.analyze([tmp_path / "log"], request) == 0
         out, err = capsys.readouterr()
-        assert (" of events" in out, err) == (True, "")
+        assert (" of events" in out, "Groups" in out, err) == (True, False, "")
+
+
+def test_the_events_that_an_observer_stored_are_analysed(served, tmp_path, capsys):
+    """Its data directory has no offsets log; what it inferred stays inferred."""
+    observed = Observed(served)
+    play(served)
+    observed.caught_up()
+    pairs = [((each.group or "").encode(), encode(each)) for each in observed.inferred()]
+    write_segment(tmp_path / "log" / "__group_events-0", 0, log(batch(pairs)))
+    assert report.analyze([tmp_path / "log"], Request(csv=tmp_path / "csv")) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    titles = re.findall(r"^([A-Z][a-z ]+): (?:\d+|none)$", out, re.MULTILINE)
+    assert titles == ["Causes of rebalances", "Findings"]
+    assert re.search(r"^Read \S+ kB of events, all of it sound\.$", out, re.MULTILINE)
+    rows = csv_of(tmp_path / "csv", "causes")
+    found = {(row["cause"], row["rounds"], row["source"], row["confidence"]) for row in rows}
+    assert found == {("member_joined", "2", "log", "0.99"), ("member_left", "1", "log", "0.97")}
 
 
 def test_csv_files_hold_problems_too(one_log, tmp_path, capsys):

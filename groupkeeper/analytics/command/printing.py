@@ -20,6 +20,8 @@ from groupkeeper.protocol.records.consumer_offsets import GROUP_CONFIGS_TYPE
 from groupkeeper.protocol.records.modern_groups import KNOWN_TYPES
 from groupkeeper.why.texts import aligned, count, printable, ranges, size, time_text
 
+CAUSES: Final = "causes"
+"""Name of the answer with the causes of each group's rebalances."""
 FINDINGS_SHOWN: Final = 10
 """Findings printed on the terminal; the report has more."""
 TERMINAL_ROWS: Final = 200
@@ -106,6 +108,7 @@ _TABLES: Final = {
     ),
 }
 """Title -> table and its columns."""
+_CAUSES: Final = ("group", "cause", "rounds", "until", "source", "confidence")
 _PROBLEMS: Final = ("partition", "batch_position", "offset", "problem_bytes", "problem")
 _HEADINGS: Final = {
     "assigned_partitions": "partitions",
@@ -119,6 +122,7 @@ _HEADINGS: Final = {
     "partition": "log partition",
     "problem_bytes": "bytes",
     "topic_partition": "partition",
+    "until": "last",
 }
 """Column -> heading, where it differs from the name."""
 
@@ -129,25 +133,26 @@ def console() -> Console:
     return probe if probe.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
 
 
-def print_findings(to: Console, findings: AnalysisResult) -> None:
-    """Print the tables, then a summary of what was read."""
-    for title, (name, columns) in _TABLES.items():
-        print_table(to, title, findings.tables[name], columns)
+def print_findings(to: Console, findings: AnalysisResult, *, events_alone: bool = False) -> None:
+    """Print the tables, of events alone the causes; then a summary of what was read."""
+    if events_alone:
+        print_table(to, "Causes of rebalances", findings.answers[CAUSES], _CAUSES)
+    else:
+        for title, (name, columns) in _TABLES.items():
+            print_table(to, title, findings.tables[name], columns)
     if len(findings.problems):
         print_table(to, "Problems", findings.problems, _PROBLEMS)
     if FINDINGS in findings.answers:
         print_first(to, findings.answers[FINDINGS])
     work = findings.plan
-    events = f", and {size(findings.events)} of events" if findings.events else ""
     left = findings.problems.filter(pc.invert(_is_newer(findings.problems)))
     whole = _left_over(left) if len(left) else "all of it sound"
     whole += "".join(f"; {printable(each)}" for each in findings.newer)
     records = f"{findings.records:,} record" + ("" if findings.records == 1 else "s")
-    to.print(
-        f"Read {records} from {size(work.size)} in "
-        f"{count(work.segments, 'segment')} of {count(work.partitions, 'partition')}"
-        f"{events}, {whole}."
-    )
+    segments = f"{count(work.segments, 'segment')} of {count(work.partitions, 'partition')}"
+    read = [] if events_alone else [f"{records} from {size(work.size)} in {segments}"]
+    read += [f"{size(findings.events)} of events"] if findings.events else []
+    to.print(f"Read {', and '.join(read)}, {whole}.")
     for sentence in findings.not_known:
         to.print(Text(printable(sentence)))
 

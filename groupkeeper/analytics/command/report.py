@@ -79,8 +79,8 @@ def _analyze(paths: Sequence[str | Path], request: Request) -> int:
     if not any(work.chunks for work in plans.values()):
         where = request.origin or ", ".join(map(str, paths))
         raise AnalyticsError(f"nothing to read in {where}: all segments are empty")
-    if not plans[OFFSETS].chunks and not request.asks:
-        _say("only group events were found, and they are read with --report or --out")
+    if not plans[OFFSETS].chunks:
+        request = replace(request, events_alone=True)
     if request.csv:
         make_folder(request.csv)
     return _run(places, plans, request)
@@ -213,7 +213,8 @@ def _find(
     if store:
         store.commit(new, found)
     problems = found.tables.pop("problems")
-    _tell_missing(groups, found.tables["groups"].column("group").to_pylist())
+    if not request.events_alone:
+        _tell_missing(groups, found.tables["groups"].column("group").to_pylist())
     events = plans[EVENTS].size if output else 0
     tables = chosen(request.choice, found.tables)
     _tell_late(request.choice, found.tables, len(tables["groups"]))
@@ -265,7 +266,8 @@ def _asked(
     """
     from groupkeeper.analytics.answering import WHAT_IF_DRAWN, WHAT_IF_MOST, Chosen, ask
 
-    top = findings.tables["groups"].column("group").to_pylist() if request.choice.top else None
+    is_top = request.choice.top and not request.events_alone  # by the records of groups
+    top = findings.tables["groups"].column("group").to_pylist() if is_top else None
     folder, ends = made
     chosen = Chosen(top, request.choice.since_ms, ends)
     is_drawn_only = not (request.out or request.csv or request.as_json)
@@ -282,7 +284,7 @@ def _show(findings: AnalysisResult, request: Request) -> None:
         print_json(findings.written())
         return
     to = console()
-    print_findings(to, findings)
+    print_findings(to, findings, events_alone=request.events_alone)
     if request.out:
         to.print(Text(printable(f"Written to {request.out}")))
     if request.csv:

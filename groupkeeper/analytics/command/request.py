@@ -21,6 +21,7 @@ class Request:
     `csv`, an HTML page in the file `report`, or JSON lines instead of text, of the rows in
     `choice`.
 
+    `events_alone`: what is read has no offsets log, so what is told are answers about events.
     `rebuild` replaces the tables in `out`. `workers` is the number of processes. `origin` is the
     cluster that the paths are a copy of, for the report.
     """
@@ -32,9 +33,12 @@ class Request:
     workers: int | None = None
     rebuild: bool = False
     origin: str | None = None
+    events_alone: bool = False
     choice: Choice = field(default_factory=Choice)
 
     @property
     def asks(self) -> bool:
-        """Whether questions are answered: only if a folder or a report holds the answers."""
-        return self.out is not None or self.report is not None
+        """Whether questions are answered: if a folder or a report holds the answers, or there is
+        nothing else to tell.
+        """
+        return self.out is not None or self.report is not None or self.events_alone

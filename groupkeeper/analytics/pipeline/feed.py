@@ -46,10 +46,10 @@ from groupkeeper.analytics.reading.problems import Problem, is_damage
 from groupkeeper.history.coverage import OFFSETS_LOG, Coverage, Span, known_of
 from groupkeeper.history.partition import Fed, PartitionHistory
 from groupkeeper.history.records import CommitRun, GroupRecord
-from groupkeeper.history.rows import Rows, Told
+from groupkeeper.history.rows import LOG, Rows, Told
 from groupkeeper.history.state import restore
 from groupkeeper.protocol.group_event_types import TYPES
-from groupkeeper.protocol.group_events import TOPIC, decode
+from groupkeeper.protocol.group_events import INFERRED, TOPIC, Event, decode
 from groupkeeper.why.texts import count
 
 COLUMNS: Final = (
@@ -353,9 +353,17 @@ class PartitionFeed:
                     self._fold.skip(offset, at_ms)
                     yield _problem(_row(rows, at), f"{Problem.BAD_VALUE.text}: {error}")
                 else:
-                    self._fold.add(Told(offset, event))
+                    self._fold.add(told_of(offset, event))
                     if event.type not in TYPES:
                         unknown.setdefault(event.type, []).append(offset)
+
+
+def told_of(offset: int, event: Event) -> Told:
+    """Return an event with its source: an observer stores what it infers, and how sure it is."""
+    source, confidence = (event.fields.get(name) for name in INFERRED)
+    if source != LOG or not isinstance(confidence, int | float):
+        return Told(offset, event)
+    return Told(offset, event, LOG, float(confidence))
 
 
 def _write(part: PartWriter, rows: Rows) -> None:
