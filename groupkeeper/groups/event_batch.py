@@ -99,10 +99,13 @@ class Dropped:
 
     def _add_sender(self, who: Who | None) -> None:
         for number, known in enumerate(self.senders):
-            if known == who:
-                return
-            if known and who and (known.client_id, known.host) == (who.client_id, who.host):
-                self.senders[number] = replace(known, member="", instance=None)
+            if known is None or who is None:
+                if known is who:
+                    return
+            elif (known.client_id, known.host) == (who.client_id, who.host):
+                is_of_member = known.member or known.instance is not None
+                if is_of_member and known != who:  # another member of the client
+                    self.senders[number] = replace(known, member="", instance=None)
                 return
         if len(self.senders) < 2:
             self.senders.append(who)
