@@ -8,19 +8,21 @@ from typing import Any
 
 import pytest
 
+from groupkeeper.history.newer_departures import SessionLimit
 from groupkeeper.history.newer_topics import id_of
 from groupkeeper.history.rounds import Folding
 from groupkeeper.history.rows import ALL
 from groupkeeper.watch.inferred import GroupEvents
 from groupkeeper.why.entries import entry_json
 from tests.truth.observed import broker_log
-from tests.truth.observed.cluster import CONSUMER_SESSION
 from tests.truth.observed.judging import RIGHT, UNKNOWN
 from tests.truth.observed.judging_epochs import judge_epochs
 from tests.truth.observed.records import item_of
 from tests.truth.observed.stage import Deed
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "kafka-epochs" / "plays.jsonl"
+SESSION = SessionLimit(6_000, 1_000)
+"""Of the groups of these plays."""
 Play = dict[str, Any]
 PLAYS: list[Play] = [json.loads(line) for line in FIXTURE.read_text().splitlines()]
 
@@ -29,7 +31,7 @@ def rows_of(play: Play, *, is_known: bool = True) -> list[dict[str, Any]]:
     """What is inferred; `is_known`: names of topics and session timeouts were asked for."""
     group = play["group"]
     names = {id_of(topic): name for topic, name in play["names"].items()} if is_known else {}
-    events = GroupEvents(group, names, {group: CONSUMER_SESSION} if is_known else {})
+    events = GroupEvents(group, names, {group: SESSION} if is_known else {})
     told = events.take([item_of(line) for line in play["records"]], ALL)
     folding = Folding()
     entries = [entry for each in told for entry in folding.add(each.stored())]
