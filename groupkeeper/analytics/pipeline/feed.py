@@ -57,10 +57,7 @@ COLUMNS: Final = (
     *("topic_partition", "tombstone", "key", "value", "problem"),
 )
 """Parser columns used here."""
-_OF_COMMITS: Final = (
-    *("offset", "timestamp_ms", "leader_epoch", "key_type", "group", "topic", "topic_partition"),
-    "tombstone",
-)
+_OF_COMMITS: Final = COLUMNS[COLUMNS.index("offset") : COLUMNS.index("key")]
 _TABLE: Final = 1 << 22
 """Codes below this number are renumbered with a lookup table."""
 _TYPES: Final = {int: pa.int64(), int | None: pa.int64(), str: pa.string()}
