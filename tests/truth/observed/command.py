@@ -22,6 +22,7 @@ from tests.truth.observed.cluster import Cluster
 from tests.truth.observed.feeder import Feeder
 from tests.truth.observed.judging import (
     NOT_PLAYED,
+    RIGHT,
     UNKNOWN,
     VERDICTS,
     WRONG,
@@ -31,10 +32,13 @@ from tests.truth.observed.judging import (
 from tests.truth.observed.observers import Observer
 from tests.truth.observed.plays import (
     AT_ONCE,
+    KEPT,
     LAYERS,
+    WHY,
     Job,
     Outcome,
     inferred_again,
+    keep,
     missing,
     play,
     read,
@@ -72,6 +76,8 @@ def parser() -> argparse.ArgumentParser:
     add("--list", action="store_true", help="show the situations, and play nothing")
     add("--show", action="store_true", help="show the outcomes of --resume, and play nothing")
     add("--again", action="store_true", help="--show what today's code infers from the records")
+    add("--kept", action="store_true", help="the same of the plays that are in the repository")
+    add("--keep", action="store_true", help="add first plays of --resume, and those not told right")
     add("--timeline", action="store_true", help="--show all that is known of each chosen play")
     return made
 
@@ -88,9 +94,12 @@ def main(arguments: Sequence[str]) -> int:
         print("no situation has such words: --list shows all")
         return 1
     known = {(each.name, each.client.name): each for each in chosen}
-    earlier = read(options.resume) if options.resume else []
+    earlier = read(KEPT) if options.kept else read(options.resume) if options.resume else []
     outcomes = {each.key: each for each in earlier if each.key[:2] in known}
-    if options.again:
+    if options.keep:
+        keep([each for each in outcomes.values() if _is_worth(each, known[each.key[:2]])], KEPT)
+        return 0
+    if options.again or options.kept:
         outcomes = {key: inferred_again(each) for key, each in outcomes.items()}
     elif not (options.show or options.timeline):
         jobs = to_play(chosen, options.plays, outcomes.values())
@@ -106,6 +115,12 @@ def main(arguments: Sequence[str]) -> int:
     print(markdown(judged))
     is_wrong = any(one.verdict == WRONG for _, _, found in judged for one in found.values())
     return 1 if is_wrong or not judged else 0
+
+
+def _is_worth(outcome: Outcome, situation: Situation) -> bool:
+    """Whether a test learns from a play: it is the first one of its kind, or not told right."""
+    verdict = verdicts(inferred_again(outcome), situation)[WHY].verdict
+    return verdict != NOT_PLAYED and (outcome.number == 1 or verdict != RIGHT)
 
 
 def chosen_of(situations: Iterable[Situation], options: argparse.Namespace) -> list[Situation]:

@@ -3,6 +3,7 @@ a run that was broken off goes on where it was.
 """
 
 import json
+import lzma
 import random
 import shutil
 import tempfile
@@ -29,6 +30,8 @@ AT_ONCE: Final = 4
 """Plays wait most of the time, but clients and brokers share the cores."""
 OBSERVER, WHY = "observer", "why"
 LAYERS: Final = (OBSERVER, WHY)
+KEPT: Final = Path(__file__).parent / "kept.jsonl.xz"
+"""Outcomes whose records are kept: a test for whoever changes what is inferred."""
 _LATER_S: Final = 2.0
 """Time for the last records and lines."""
 _OBSERVED_S: Final = 15.0
@@ -181,11 +184,25 @@ def _fits(reason: Reason, code: str, name: str) -> bool:
 def read(path: Path) -> list[Outcome]:
     """Outcomes of earlier runs. A line that was not written to its end is left out."""
     found: dict[tuple[str, str, int], Outcome] = {}
-    for line in path.read_text().splitlines() if path.exists() else ():
+    if not path.exists():
+        return []
+    data = path.read_bytes()
+    text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode()
+    for line in text.splitlines():
         with suppress(json.JSONDecodeError):
             outcome = Outcome(**json.loads(line))
             found[outcome.key] = outcome
     return [*found.values()]
+
+
+def keep(outcomes: Iterable[Outcome], path: Path) -> None:
+    """Add outcomes to a compressed file, without what was told: `inferred_again` tells it anew."""
+    known = {each.key: each for each in read(path)} | {each.key: each for each in outcomes}
+    lines = [
+        json.dumps(asdict(replace(each, told={})), separators=(",", ":")) + "\n"
+        for _, each in sorted(known.items())
+    ]
+    path.write_bytes(lzma.compress("".join(lines).encode(), preset=lzma.PRESET_EXTREME | 9))
 
 
 def to_play(situations: Sequence[Situation], plays: int, done: Iterable[Outcome]) -> list[Job]:
