@@ -73,7 +73,7 @@ _IDLE: Final = "share > 0.5"
 WORTH: Final[Mapping[str, str]] = {
     **dict.fromkeys(_USED, "true"),
     "barrier": f"held >= {HOLDS}",
-    "returns": "kind in ('scaling', 'late_poll')",
+    "returns": "kind = 'scaling'",
     "restart_gaps": f"restarts >= {RESTARTS}",
     "not_stable": f"share >= {UNSTABLE} or "
     f'"group" in (select "group" from idle_members where {_IDLE})',

@@ -87,7 +87,7 @@ FINDERS: Final[Mapping[str, Finder]] = {
     "flapping": rebalances.find_flapping,
     "refused_commits": commits.find_refused_commits,
     "barrier": members.find_slow_to_rejoin,
-    "returns": members.find_returns,
+    "returns": members.find_scaling,
     "restart_gaps": _each("restart_gaps", members.find_restarts),
     "not_stable": _each("not_stable", rebalances.find_not_stable),
     "rebalance_rate": rebalances.find_frequent_rebalances,

@@ -5,7 +5,6 @@ answers; `finders.FINDERS` has the question of each.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Final
 
 from groupkeeper.analytics.questions.finding import (
@@ -15,14 +14,12 @@ from groupkeeper.analytics.questions.finding import (
     AnswerRow,
     Answers,
     Finding,
-    advise,
     change,
     clients,
     grouped,
     percent,
     plain,
     quoted,
-    remedy,
     round_of,
     up_to,
     who,
@@ -39,9 +36,6 @@ HOLDS: Final = 3
 
 RESTARTS: Final = 3
 """Fewer restarts do not predict the next ones."""
-
-LATE_POLL: Final = "max_poll_exceeded"
-"""Probable reason of a departure after which the process goes on."""
 
 OUTAGE_MS: Final = 600_000
 """The default of `outage_ms` of `restart_gaps`."""
@@ -123,35 +117,6 @@ def find_scaling(rows: Answers) -> Iterator[Finding]:
             "instance": None,
         }
         yield Finding(INFO, sentence, whole, kind="scaling")
-
-
-def find_returns(rows: Answers) -> Iterator[Finding]:
-    """Yield what is to say about clients that came back, but for restarts."""
-    yield from _late_polls(rows)
-    yield from find_scaling(rows)
-
-
-def _late_polls(rows: Answers) -> Iterator[Finding]:
-    """Yield one finding for each group whose members polled too late several times, unless there is
-    one about the rebalances that this made.
-    """
-    told = chain.from_iterable(rows.get(each, ()) for each in ("storms", "flapping", "causes"))
-    known = {row["group"] for row in told if row["likely"] == LATE_POLL}
-    late = (row for row in rows["returns"] if row["kind"] == "late_poll")
-    for some in grouped((row for row in late if row["group"] not in known), "group"):
-        if len(some) < RESTARTS:
-            continue
-        row = max(some, key=lambda each: each["away_ms"])
-        text = advise(row["ended_by"], row["likely"], row)
-        sentence = (
-            f"Members of group {quoted(row['group'])} polled too late {len(some)} times, and were "
-            f"back after up to {span(row['away_ms'])}. {text}"
-        )
-        whole = row | {
-            "from": min(each["from"] for each in some),
-            "until": max(each["until"] for each in some),
-        }
-        yield Finding(MEDIUM, sentence, whole, None, *remedy(text, whole, "late_poll"))
 
 
 def find_idle(rows: Answers) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 -- a restart needs no rebalance.
 --
 -- Per group with restarts: clients that came back (question `returns`), without those that were
--- scaled, polled too late, or were away for minutes for an unknown reason. The proposal is that of `groupkeeper why`
+-- scaled, or were away for minutes for an unknown reason. The proposal is that of `groupkeeper why`
 -- for the 95th percentile. Outages are only counted: no session timeout should outlast them.
 --
 -- outage_ms=600000
@@ -14,7 +14,6 @@
 -- crashes long: Restarts of clients that had not left.
 -- deployed long: Restarts within deployments.
 -- scaled long: Returns of clients that were scaled in and out; they are no restarts.
--- late_polls long: Returns of clients that had polled too late; they are no restarts.
 -- unknown long: Returns after minutes that may be either; they are not counted as restarts.
 -- median_ms long: Median of the times away.
 -- p95_ms long: 95th percentile of the times away.
@@ -28,13 +27,11 @@
 with others as (
     select "group", count(*) filter (where kind = 'scaling') as scaled,
         count(*) filter (where kind = 'unknown' and away_ms <= :outage_ms) as unknown,
-        count(*) filter (where kind = 'late_poll') as late_polls,
-        count(*) filter (where kind not in ('scaling', 'late_poll') and away_ms > :outage_ms)
-            as outages
+        count(*) filter (where kind <> 'scaling' and away_ms > :outage_ms) as outages
     from returns group by "group"
 ), restarts as (
     select *, unix_millis(until) as came_at from returns
-    where kind not in ('scaling', 'late_poll', 'unknown') and away_ms <= :outage_ms
+    where kind not in ('scaling', 'unknown') and away_ms <= :outage_ms
 ), summed as (
     select "group",
         count(*) as restarts, count(*) filter (where instance <> '') as static,
@@ -59,7 +56,7 @@ with others as (
 )
 select s.*,
     coalesce(outages, 0) as outages, coalesce(scaled, 0) as scaled,
-    coalesce(late_polls, 0) as late_polls, coalesce(unknown, 0) as unknown, within,
+    coalesce(unknown, 0) as unknown, within,
     least(1800000, greatest(1, ceil(p95_ms * 1.25 / step)) * step) as proposed_ms
 from stepped as s
 left join others as o on o."group" = s."group"

@@ -1,10 +1,9 @@
 -- Returns
--- Clients that came back, and whether that was a restart, a deployment, a crash, a late poll or
--- scaling: only restarts are avoided by a longer session.
+-- Clients that came back, and whether that was a restart, a deployment, a crash or scaling: only
+-- restarts are avoided by a longer session.
 --
 -- Per session of a client that had been in the group before (`away_ms`). Clients left, or came,
--- together if no more than `together_ms` is between one and the next. `late_poll`: the process went
--- on, but its application called poll too late, and it left. `crash`: the client was
+-- together if no more than `together_ms` is between one and the next. `crash`: the client was
 -- removed without having left. `scaling`: several left together, stayed away for `scaled_ms` or
 -- more, and came back together, while others went on. `deployment`: several clients came back
 -- within `deployed_ms` of each other, each after less than `scaled_ms`. `restart`: one came back
@@ -13,7 +12,7 @@
 --
 -- together_ms=30000, scaled_ms=120000, deployed_ms=600000
 -- group, member, instance, client_id, host
--- kind text: `restart`, `deployment`, `crash`, `late_poll`, `scaling` or `unknown`.
+-- kind text: `restart`, `deployment`, `crash`, `scaling` or `unknown`.
 -- from time: Its last request before.
 -- until time: When it was back.
 -- away_ms long: Time between the two.
@@ -22,7 +21,7 @@
 -- stayed long: Members that ran all the time; null if that was not looked for.
 -- batch long: Number of the group's clients that left and came together.
 -- session_timeout_ms long: `session.timeout.ms`.
--- rebalance_timeout_ms, likely, software, partition, evidence
+-- partition, evidence
 with back as (
     select *, "from" as came_at, "from" - away_ms as left_at from sessions
     where away_ms is not null and "from" is not null
@@ -55,8 +54,7 @@ with back as (
         and s.alive_from < a.left_at and s.alive_until >= a.came_at
     group by a."group", batch
 ), before as (  -- the end of the session before: of the same id, instance or client
-    select c."group", c.member, c.came_at, max_by(p.ended_by, p.until) as ended_by,
-        nullif(max_by(coalesce(p.likely, ''), p.until), '') as likely
+    select c."group", c.member, c.came_at, max_by(p.ended_by, p.until) as ended_by
     from counted as c join sessions as p on p."group" = c."group" and p.client = c.client
         and p."from" < c.left_at and p.member <> c.member
         -- one that crashed and came back soon is removed after its return
@@ -64,8 +62,7 @@ with back as (
     group by c."group", c.member, c.came_at
 )
 select c."group", c.member, instance, client_id, host,
-    case when b.likely = 'max_poll_exceeded' then 'late_poll'
-        when b.ended_by in ('session_expired', 'seat_expired', 'join_timeout', 'sync_timeout',
+    case when b.ended_by in ('session_expired', 'seat_expired', 'join_timeout', 'sync_timeout',
             'pending_member_expired') then 'crash'
         when away_ms >= :scaled_ms and together > 1 and stayed > 0
             and coalesce(b.ended_by, 'member_left') = 'member_left' then 'scaling'
@@ -74,7 +71,7 @@ select c."group", c.member, instance, client_id, host,
             or to_next <= :deployed_ms and next_client <> c.client then 'deployment'
         else 'restart' end as kind,
     left_at as "from", c.came_at as until, away_ms, b.ended_by, together, stayed, c.batch,
-    session_timeout_ms, rebalance_timeout_ms, b.likely, software, partition, sequence("offset", "offset") as evidence,
+    session_timeout_ms, partition, sequence("offset", "offset") as evidence,
     source, confidence, known_from
 from counted as c
 left join others as o on o."group" = c."group" and o.batch = c.batch

@@ -441,21 +441,6 @@ def test_who_held_up_a_group_is_one_finding():
     assert not told("barrier", rarely)
 
 
-def test_members_that_polled_too_late_are_not_told_to_restart_faster():
-    row = {"kind": "late_poll", "away_ms": 40_000, "batch": 1, "rebalance_timeout_ms": 30_000}
-    row |= {"ended_by": "member_left", "likely": "max_poll_exceeded"}
-    (one,) = told("returns", row, row | {"away_ms": 50_000}, row)
-    assert one.sentence.startswith(
-        "Members of group 'g' polled too late 3 times, and were back after up to 50 s. "
-        "A batch took longer than max.poll.interval.ms (30000 for this member)."
-    )
-    assert "restart" not in one.sentence and "group.instance.id" not in one.sentence
-    java = row | {"software": "apache-kafka-java 4.1.0", "partitions": 6}
-    assert told("returns", *[java] * 3)[0].setting["config_key"] == "max.poll.records"
-    assert not told("returns", row, row)
-    assert not told("returns", row, row, row, flapping={"likely": "max_poll_exceeded"})
-
-
 def test_a_silence_of_which_it_is_unknown_whether_anything_was_to_be_read_is_no_alarm():
     own = [row | {"until": None} for row in OWN]
     covered = table("coverage", {"log": "__consumer_offsets", "until": 2 * HOUR})

@@ -235,19 +235,6 @@ def test_one_that_comes_back_alone_was_restarted():
     assert kinds(*STAYS, *came("c", HOUR, HOUR + 40_000)) == [("c", "restart")]
 
 
-def test_one_that_polled_too_late_was_not_restarted():
-    """Its process went on; neither a deployment nor an outage."""
-    lives = []
-    for minutes in range(0, 50, 10):
-        [before, back] = came("c", HOUR + minutes * MINUTE, HOUR + minutes * MINUTE + 40_000)
-        lives += [before | {"likely": "max_poll_exceeded"}, back]
-    assert kinds(*STAYS, *lives) == [("c", "late_poll")] * 5
-    assert ask("restart_gaps", sessions=table("sessions", *STAYS, *lives)).num_rows == 0
-    restarted = [row for each in (2, 3) for row in came("d", each * HOUR, each * HOUR + 40_000)]
-    found = only(ask("restart_gaps", sessions=table("sessions", *STAYS, *lives, *restarted)))
-    assert (found["restarts"], found["late_polls"], found["outages"]) == (2, 5, 0)
-
-
 def test_one_writer_after_another_is_sound():
     made = table(
         "epochs",
