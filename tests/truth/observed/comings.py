@@ -71,12 +71,7 @@ def _swapped_killed(stage: Stage) -> None:
 
 @situation("rolling restart", *FOUR, needs="member_left:alpha member_joined:alpha member_left:beta")
 def _rolling(stage: Stage) -> None:
-    members = stage.settled("alpha", "beta")
-    for place, name in enumerate(("alpha", "beta")):
-        members[place].ask("close")
-        time.sleep(1)
-        members[place] = stage.join(name)
-        stage.settle(*members)
+    stage.roll(away_s=1)
 
 
 @situation("rolling restart, new member first", *FOUR, needs="member_left:alpha member_left:beta")
@@ -91,11 +86,7 @@ def _surge(stage: Stage) -> None:
 
 @situation("rolling restart, static", *FOUR)
 def _rolling_static(stage: Stage) -> None:
-    members = stage.settled("alpha", "beta", static=True, session_ms=45_000)
-    for place, name in enumerate(("alpha", "beta")):
-        members[place].ask("close")
-        members[place] = stage.join(name, static=True, session_ms=45_000)
-        stage.settle(*members)
+    stage.roll(static=True, session_ms=45_000)
 
 
 @situation("static member back too late", *FOUR, needs="session_expired:beta member_joined:beta")
@@ -230,13 +221,7 @@ def _cooperative_killed(stage: Stage) -> None:
 
 @situation("cooperative: rolling restart", CONFLUENT, JAVA, FRANZ_GO, needs="member_left:alpha")
 def _cooperative_rolling(stage: Stage) -> None:
-    how = cooperative(stage.client)
-    members = stage.settled("alpha", "beta", **how)
-    for place, name in enumerate(("alpha", "beta")):
-        members[place].ask("close")
-        time.sleep(1)
-        members[place] = stage.join(name, **how)
-        stage.settle(*members)
+    stage.roll(away_s=1, **cooperative(stage.client))
 
 
 @situation(

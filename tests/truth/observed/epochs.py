@@ -12,7 +12,6 @@ from tests.truth.observed.stage import Stage
 _CONSUMER = {"group__protocol": "consumer"}
 _THREE = ("alpha", "beta", "gamma")
 _POLL_MS = 30_000
-_STALL_S = _POLL_MS / 1000 + 4
 _of_consumers = partial(situation, is_consumer=True)
 
 
@@ -62,11 +61,7 @@ def _slow(stage: Stage) -> None:
 
 @_of_consumers("consumer group: poll too late", JAVA, CONFLUENT, needs="left:")
 def _polls_late(stage: Stage) -> None:
-    alpha, beta = stage.settled("alpha", "beta", poll_ms=_POLL_MS, **_CONSUMER)
-    stage.stall(beta, "beta", _STALL_S)
-    time.sleep(_STALL_S)
-    stage.polls_again(beta)
-    stage.settle(alpha, beta)
+    stage.poll_too_late(_POLL_MS, **_CONSUMER)
 
 
 @_of_consumers("consumer group: a static member is closed and back", JAVA, CONFLUENT)
@@ -134,21 +129,12 @@ def _zombie(stage: Stage) -> None:
 
 @_of_consumers("consumer group: rolling restart", JAVA, CONFLUENT, needs="left: joined:")
 def _rolling(stage: Stage) -> None:
-    members = stage.settled("alpha", "beta", **_CONSUMER)
-    for place, name in enumerate(("alpha", "beta")):
-        members[place].ask("close")
-        time.sleep(1)
-        members[place] = stage.join(name, **_CONSUMER)
-        stage.settle(*members)
+    stage.roll(away_s=1, **_CONSUMER)
 
 
 @_of_consumers("consumer group: rolling restart, static", JAVA, CONFLUENT)
 def _rolling_static(stage: Stage) -> None:
-    members = stage.settled("alpha", "beta", static=True, **_CONSUMER)
-    for place, name in enumerate(("alpha", "beta")):
-        members[place].ask("close")
-        members[place] = stage.join(name, static=True, **_CONSUMER)
-        stage.settle(*members)
+    stage.roll(static=True, **_CONSUMER)
 
 
 @_of_consumers("consumer group: two members with one instance id", JAVA, CONFLUENT)

@@ -5,15 +5,14 @@ import time
 from tests.clients.libraries import CONFLUENT
 from tests.truth.foreign import FRANZ_GO, JAVA
 from tests.truth.observed.situations import FOUR, POLLERS, situation
-from tests.truth.observed.stage import SESSION_MS, Stage
+from tests.truth.observed.stage import LATE_S, SESSION_MS, Stage
 from tests.truth.play import KAFKA_PYTHON
 
 _THREE = ("alpha", "beta", "gamma")
 _POLL_MS = 30_000
-_STALL_S = _POLL_MS / 1000 + 4
+_STALL_S = _POLL_MS / 1000 + LATE_S
 """Longer than `max.poll.interval.ms`, which is by default far above the session timeout, too."""
 _NEAR_MS = 12_000
-_NEAR_S = _NEAR_MS / 1000 + 4
 
 
 @situation("kill -9", *FOUR, needs="session_expired:beta")
@@ -221,21 +220,13 @@ def _zombie(stage: Stage) -> None:
 
 @situation("poll too late", *POLLERS, needs="member_left:beta")
 def _polls_late(stage: Stage) -> None:
-    alpha, beta = stage.settled("alpha", "beta", poll_ms=_POLL_MS)
-    stage.stall(beta, "beta", _STALL_S)
-    time.sleep(_STALL_S)
-    stage.polls_again(beta)
-    stage.settle(alpha, beta)
+    stage.poll_too_late(_POLL_MS)
 
 
 @situation("poll too late, near the session", *POLLERS, needs="member_left:beta")
 def _polls_late_near(stage: Stage) -> None:
     """Which of the two ended may not show."""
-    alpha, beta = stage.settled("alpha", "beta", poll_ms=_NEAR_MS)
-    stage.stall(beta, "beta", _NEAR_S)
-    time.sleep(_NEAR_S)
-    stage.polls_again(beta)
-    stage.settle(alpha, beta)
+    stage.poll_too_late(_NEAR_MS)
 
 
 @situation(
@@ -246,11 +237,7 @@ def _polls_late_near(stage: Stage) -> None:
     unknowable="member_left",
 )
 def _polls_late_idle(stage: Stage) -> None:
-    alpha, beta = stage.settled("alpha", "beta", poll_ms=_POLL_MS)
-    stage.stall(beta, "beta", _STALL_S)
-    time.sleep(_STALL_S)
-    stage.polls_again(beta)
-    stage.settle(alpha, beta)
+    stage.poll_too_late(_POLL_MS)
 
 
 @situation("slow member in a rebalance", *POLLERS, needs="member_joined:gamma")

@@ -32,6 +32,8 @@ HEARTBEAT_MS: Final = 3_000
 COMMIT_MS: Final = 1_000
 """Interval of commits: to the session as Kafka's defaults are, a ninth."""
 POLL_MS: Final = 60_000
+LATE_S: Final = 4.0
+"""How much too late a member polls."""
 _SETTLE_S: Final = 60.0
 _NICE: Final = 5
 _QUIET_S: Final = HEARTBEAT_MS / 1000 + 1.0
@@ -203,6 +205,24 @@ class Stage:
         """Let a member not call poll for a time."""
         self._did(STALLED, name)
         member.tell("stall", seconds=seconds)
+
+    def roll(self, away_s: float = 0.0, **how: Any) -> None:
+        """Restart two members, one after the other; each is away for a time."""
+        members = self.settled("alpha", "beta", **how)
+        for place, name in enumerate(("alpha", "beta")):
+            members[place].ask("close")
+            time.sleep(away_s)
+            members[place] = self.join(name, **how)
+            self.settle(*members)
+
+    def poll_too_late(self, poll_ms: int, **how: Any) -> None:
+        """Let one of two members exceed `max.poll.interval.ms`, and poll again."""
+        alpha, beta = self.settled("alpha", "beta", poll_ms=poll_ms, **how)
+        stall_s = poll_ms / 1000 + LATE_S
+        self.stall(beta, "beta", stall_s)
+        time.sleep(stall_s)
+        self.polls_again(beta)
+        self.settle(alpha, beta)
 
     def polls_again(self, member: Worker) -> None:
         """confluent-kafka tells the application in an error that it polled too late."""

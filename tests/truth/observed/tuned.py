@@ -69,9 +69,4 @@ def _restarted(stage: Stage) -> None:
 
 @situation("cooperative: rolling restart, static", CONFLUENT, JAVA, FRANZ_GO)
 def _cooperative_static(stage: Stage) -> None:
-    how = {**cooperative(stage.client), "static": True, "session_ms": 45_000}
-    members = stage.settled("alpha", "beta", **how)
-    for place, name in enumerate(("alpha", "beta")):
-        members[place].ask("close")
-        members[place] = stage.join(name, **how)
-        stage.settle(*members)
+    stage.roll(static=True, session_ms=45_000, **cooperative(stage.client))
