@@ -50,7 +50,8 @@ _PARTITION: Final = b""
 _GROUP: Final = b"group:"
 _OFFSETS: Final = b"offsets:"
 STATE_VERSION: Final = 3
-"""Version of these records: 1 had no offsets, and other groups of newer types."""
+"""Version of these records: 1 had no offsets, and other groups of newer types; 2 had no leader
+epochs of commits."""
 _HEAD: Final = Struct(">8xi")
 """Length of a batch, behind its base offset."""
 
