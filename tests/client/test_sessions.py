@@ -188,6 +188,7 @@ def test_what_a_command_says(
     file = config(tmp_path, "OAUTHBEARER", endpoint.url)
     call = ["groups", "list", *words, "--command-config", str(file)]
     assert main(call) == 0
+    assert capsys.readouterr().err == "groupkeeper: the cluster has no groups\n"
     endpoint.answers.append((401, b'{"error": "invalid_client"}'))
     assert main(call) == 1
     err = capsys.readouterr().err

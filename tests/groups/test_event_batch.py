@@ -15,9 +15,9 @@ ELSEWHERE = Who("m-3", None, "app", "/10.0.0.2")
 @pytest.mark.parametrize(
     ("senders", "told"),
     [
-        ((ONE, ONE), ("m-1", None, "/10.0.0.1")),
-        ((ONE, OTHER, ONE, OTHER), ("", None, "/10.0.0.1")),
-        ((STATIC, ONE), ("", None, "/10.0.0.1")),
+        ((ONE, ONE), ("m-1", None, "10.0.0.1")),
+        ((ONE, OTHER, ONE, OTHER), ("", None, "10.0.0.1")),
+        ((STATIC, ONE), ("", None, "10.0.0.1")),
         ((ONE, ELSEWHERE), None),
         ((ONE, None), None),
         ((None, None), None),
