@@ -78,7 +78,8 @@ class GroupHistory:
 
     __slots__ = (
         *("_batch", "_ended", "_epoch", "_events", "_infers", "_log", "_names", "_newer"),
-        *("_newer_log", "_out", "_planned_ms", "_story", "_unbegun", "first_ms", "group"),
+        *("_newer_log", "_out", "_planned_ms", "_source", "_story", "_unbegun", "first_ms"),
+        "group",
     )
 
     first_ms: int | None
@@ -89,6 +90,8 @@ class GroupHistory:
     """Member -> its ended session without a known beginning, which records may supply."""
     _epoch: int | None
     """Leader epoch of the last event."""
+    _source: str
+    """Source of the events: `log` for those that an observer stored."""
     _events: GroupFold | None
     _log: GroupFold | None
     _infers: bool
@@ -101,7 +104,7 @@ class GroupHistory:
         """`names`: topic id -> name, for consumer and share groups."""
         self.group, self._out, self._names = group, out, names
         self.first_ms = self._planned_ms = self._epoch = None
-        self._unbegun = {}
+        self._unbegun, self._source = {}, EVENTS
         self._ended: list[Row] = []
         """Sessions that the current event has ended."""
         self._events = self._log = self._story = self._newer = self._newer_log = None
@@ -176,6 +179,7 @@ class GroupHistory:
         if fold is None:
             if event.group is None or not _tells_of_members(event):
                 return
+            self._source = told.source
             fold = self._events = self._new_fold()
         elif event.type == "coordinator_loaded" or before not in (None, event.epoch):
             fold.taken_over(event.at_ms, offset)
@@ -192,7 +196,7 @@ class GroupHistory:
             self._keep_ended()
 
     def _new_fold(self) -> GroupFold:
-        return GroupFold(self._about(EVENTS), {**self._out.rows, "sessions": self._ended})
+        return GroupFold(self._about(self._source), {**self._out.rows, "sessions": self._ended})
 
     def _keep_ended(self) -> None:
         for row in self._ended:
@@ -345,6 +349,7 @@ class GroupHistory:
     def restore(cls, state: Mapping[str, Any], out: RowWriter, names: Names = NO_NAMES) -> Self:
         """Restore a history from `state()`."""
         found = cls(state["group"], out, names)
+        found._source = state["source"]
         if state["events"] is not None:
             found._events = found._new_fold()
         if state["log"] is not None:

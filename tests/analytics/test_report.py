@@ -239,7 +239,8 @@ def test_the_events_that_an_observer_stored_are_analysed(served, tmp_path, capsy
     observed.caught_up()
     pairs = [((each.group or "").encode(), encode(each)) for each in observed.inferred()]
     write_segment(tmp_path / "log" / "__group_events-0", 0, log(batch(pairs)))
-    assert report.analyze([tmp_path / "log"], Request(csv=tmp_path / "csv")) == 0
+    request = Request(tmp_path / "out", csv=tmp_path / "csv")
+    assert report.analyze([tmp_path / "log"], request) == 0
     out, err = capsys.readouterr()
     assert err == ""
     titles = re.findall(r"^([A-Z][a-z ]+): (?:\d+|none)$", out, re.MULTILINE)
@@ -248,6 +249,10 @@ def test_the_events_that_an_observer_stored_are_analysed(served, tmp_path, capsy
     rows = csv_of(tmp_path / "csv", "causes")
     found = {(row["cause"], row["rounds"], row["source"], row["confidence"]) for row in rows}
     assert found == {("member_joined", "2", "log", "0.99"), ("member_left", "1", "log", "0.97")}
+    for name in "sessions", "rounds":
+        table = parquet.read_table(tmp_path / "out" / name)
+        assert table["source"].to_pylist() == ["log"] * len(table) != [], name
+        assert max(table["confidence"].to_pylist()) < 1, name
 
 
 def test_csv_files_hold_problems_too(one_log, tmp_path, capsys):

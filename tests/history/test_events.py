@@ -10,7 +10,7 @@ from groupkeeper.history import partition as module
 from groupkeeper.history.partition import PartitionHistory
 from groupkeeper.history.rows import Told as Said
 from groupkeeper.protocol.group_events import Event
-from tests.support.folded_events import PARTITION, folded, folding, plan
+from tests.support.folded_events import PARTITION, folded, folding, plan, whole
 from tests.support.told_events import NOON, Told, cause, who
 
 JAVA = {"name": "apache-kafka-java", "version": "4.1.0"}
@@ -75,6 +75,21 @@ def test_a_rebalance_is_a_row() -> None:
         "confidence": 1.0,
     }
     assert row == expected
+
+
+@pytest.mark.parametrize("restored_at", [None, 4, 9])
+def test_what_an_observer_stored_stays_inferred(restored_at: int | None) -> None:
+    told = completed()
+    told.at(4_000).tell("member_removed", who=who("m4"), cause=cause("member_left", who("m4")))
+    fold = PartitionHistory(PARTITION)
+    for offset, event in enumerate(told.events):
+        if offset == restored_at:
+            fold = PartitionHistory.restore(json.loads(json.dumps(fold.state())))
+        fold.add(Said(offset, event, "log", 0.9))
+    rows = whole(fold.take(), fold.open())
+    for name in "rounds", "sessions", "ownership":
+        assert {row["source"] for row in rows[name]} == {"log"}, name
+        assert all(row["confidence"] < 1 for row in rows[name]), name
 
 
 def test_a_rebalance_under_way_is_open_until_it_is_over() -> None:

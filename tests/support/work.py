@@ -2,6 +2,7 @@
 changes it.
 """
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -75,10 +76,13 @@ def instructions(call: Callable[..., T], *args: Any) -> tuple[T, int]:
         count += event == "opcode"
         return trace
 
-    before = sys.gettrace()
+    before, collects = sys.gettrace(), gc.isenabled()
+    gc.disable()  # or finalizers of what other tests left are counted, too
     sys.settrace(trace)
     try:
         result = call(*args)
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
     return result, count
