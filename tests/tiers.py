@@ -6,6 +6,8 @@ from typing import Final
 LONG: Final[Mapping[str, tuple[str, ...]]] = {
     "examples/test_slow_handler.py": ("on_aiokafka",),
     "tests/access/test_planted.py": ("however",),
+    "tests/analytics/test_odd_values.py::test_a_refusal": ("[-5]", "1180591620717411303424-"),
+    "tests/analytics/test_odd_values.py::test_odd_numbers": ("1180591620717411303424",),
     "tests/analytics/test_power_cut.py": ("[True]",),
     "tests/analytics/test_what_if_truth.py": (
         *("rolling_restart", "static_members[30", "are_kept[60000", "spare"),
@@ -17,7 +19,9 @@ LONG: Final[Mapping[str, tuple[str, ...]]] = {
         *("share_six_partitions_and_consume_everything_once[aiokafka", "moves[confluent-kafka"),
         "share_six_partitions_and_consume_everything_once[kafka-python-3",
     ),
+    "tests/coordinator/test_exhaustive.py::test_a_reply_or_a_parked_token": (),
     "tests/fuzz/": ("nothing[4]", "with_sense", "_noted", "_well", "left_out", "seed_alone"),
+    "tests/groups/test_damaged_partition.py::test_crashes_at_any": ("[tear]",),
     "tests/groups/test_kill.py": (),
     "tests/kills/test_kills.py": ("two_kills_lose", "what_was", "a_group", "told", "half"),
     "tests/packaging/": ("test_the_wheel",),
@@ -25,6 +29,8 @@ LONG: Final[Mapping[str, tuple[str, ...]]] = {
     "tests/seats/test_lives.py": ("[0]",),
     "tests/simulation/": ("test_virtual_loop.py", "test_a_look"),
     "tests/storage/test_cleaning_crash.py": ("[kill]",),
+    "tests/storage/test_crash.py::test_a_crash_during_recovery": ("kill]", "lose]"),
+    "tests/storage/test_crash.py::test_nothing_acknowledged": ("kill]", "lose]"),
     "tests/storage/test_swap.py": ("[kill]",),
     "tests/topics/test_catalog.py::test_no_crash_during": ("[kill]",),
     "tests/topics/test_limits.py": (),

@@ -232,6 +232,7 @@ def test_events_alone_are_analysed_with_every_option(tmp_path, capsys):
         assert (" of events" in out, "Groups" in out, err) == (True, False, "")
 
 
+@pytest.mark.usefixtures("lines")
 def test_the_events_that_an_observer_stored_are_analysed(served, tmp_path, capsys):
     """Its data directory has no offsets log; what it inferred stays inferred."""
     observed = Observed(served)
