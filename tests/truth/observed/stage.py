@@ -6,7 +6,7 @@ What a play does is written down as deeds, for those facts that the coordinator'
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,14 +166,25 @@ class Stage:
 
     def settle(self, *members: Worker, seconds: float = _SETTLE_S) -> None:
         """Wait until these members share the topic, and nothing moves for a heartbeat."""
+        self._settle(lambda: self._is_shared(members), *members, seconds=seconds)
+
+    def _settle(
+        self, is_settled: Callable[[], bool], *members: Worker, seconds: float = _SETTLE_S
+    ) -> None:
         deadline = time.monotonic() + seconds
         while True:
             left = max(0.1, deadline - time.monotonic())
-            wait_until(lambda: self._is_shared(members), list(members), left)
+            wait_until(is_settled, list(members), left)
             before = [each.assignments for each in members]
             time.sleep(_QUIET_S)
-            if [each.assignments for each in members] == before and self._is_shared(members):
+            if [each.assignments for each in members] == before and is_settled():
                 return
+
+    def settle_or_lose_one(self, one: Worker, other: Worker) -> None:
+        """The same of two members, of which one may hang instead: the other one has all then."""
+        self._settle(
+            lambda: any(map(self._is_shared, ((one, other), (one,), (other,)))), one, other
+        )
 
     def _is_shared(self, members: tuple[Worker, ...]) -> bool:
         shares = [each.assigned or set() for each in members]
