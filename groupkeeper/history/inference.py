@@ -62,6 +62,11 @@ class InferredCause:
     stopped_first: bool = False
     """Whether it is known from who stopped committing first."""
 
+    def came_after(self, first: "InferredCause") -> None:
+        """Put another cause first, which began the rebalance."""
+        self.code, self.by, self.likely = first.code, first.by, first.likely
+        self.more = [each for each in self.more if each != first.code]
+
 
 def compare(before: Mapping[str, RecordedMember], now: Mapping[str, RecordedMember]) -> Changes:
     """Compare the members of two records, both by member id."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from groupkeeper.history.ownership import OwnedPartition
-from groupkeeper.history.records import GroupRecord
+from groupkeeper.history.records import GroupRecord, RecordedMember
 from groupkeeper.history.rows import RowWriter, instant, member_columns
 from groupkeeper.protocol.records.modern_groups import (
     AnyMember,
@@ -56,6 +56,12 @@ class NewerMember:
             return {"member": self.member}
         about = {"client_id": self.client_id, "host": self.host.removeprefix("/")}
         return {"member": self.member, "instance": self.instance, **about}
+
+    @property
+    def recorded(self) -> RecordedMember:
+        """The member as the record of a classic group has it, with what is known of it."""
+        about = self.member, self.instance, self.client_id, self.host.removeprefix("/")
+        return RecordedMember(*about, 0, self.rebalance_ms or 0, "", self.topics)
 
     @property
     def wants(self) -> tuple[tuple[str, ...] | None, str]:

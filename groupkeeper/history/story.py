@@ -74,6 +74,8 @@ class Story:
     offset: int = -1
     time_ms: int = 0
     epoch: int | None = None
+    converted_by: InferredCause | None = None
+    """The cause of the round that begins with the record that made it a classic group."""
     is_withheld: bool = False
     """The last record took partitions from members and assigned them to none."""
     held: dict[OwnedPartition, Commits] = field(default_factory=dict)
@@ -100,7 +102,7 @@ class Story:
 
     def take(self, record: GroupRecord, now: Generation) -> None:
         """Remember a record with a value, without its subscriptions."""
-        self.before, self.since = now, KNOWN
+        self.before, self.since, self.converted_by = now, KNOWN, None
         now.subscriptions, now.assigned = [], {}
         self.offset, self.time_ms = record.offset, record.time_ms
         self.epoch = record.leader_epoch
@@ -177,6 +179,8 @@ class Story:
         cause = InferredCause(UNKNOWN)
         if is_round:
             cause = explain(before, now, changes, setting)
+            if self.converted_by is not None and not (aborted or setting.reloaded):
+                cause.came_after(self.converted_by)
         for key, each in now.members.items():
             old = self._members.get(key)
             is_heard = is_round or old is None

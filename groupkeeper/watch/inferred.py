@@ -8,12 +8,13 @@ Classic groups (`history.story`) and consumer groups (KIP-848, `history.newer`) 
 share and streams groups the records show who joined, who is gone and what moved, but no cause.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Self
 
 from groupkeeper.history.asked import NOT_ASKED
-from groupkeeper.history.causes import UNKNOWN
+from groupkeeper.history.causes import REMOVED, UNKNOWN
 from groupkeeper.history.epochs import CONSUMER, GoneMember, Teller
+from groupkeeper.history.inference import InferredCause
 from groupkeeper.history.newer import MEMBER_TYPES, NewerItem, NewerStory
 from groupkeeper.history.newer_departures import NO_LIMITS, LimitsByGroup
 from groupkeeper.history.newer_topics import NO_NAMES, Names
@@ -194,20 +195,13 @@ class GroupEvents:
             return [_deleted(record)] if kind == DELETED else []
         if story is None:
             story = self._story = Story()
-        told = self._left_by_conversion(record, now) if converted else []
+        gone, self._gone = self._gone, []
+        told = _left_by_conversion(gone, record, now) if converted else []
         found = _events(story.add(record, now, kind, known, self.asked))
+        story.converted_by = _last_of(gone, now) if converted else None
         if found and found[0].event.type == "group_created" and not now.generation:
             del found[1:]  # it is empty, but was not emptied
         return told + found
-
-    def _left_by_conversion(self, record: GroupRecord, now: Generation) -> list[Told]:
-        """Return the events of a group that becomes a classic one: who is not in it is gone."""
-        gone, self._gone = self._gone, []
-        teller = Teller(record, now.generation, "")
-        for each in gone:
-            if each.member.member not in now.members:
-                teller.gone(each, is_in_round=False)
-        return [*teller.told, _converted(record, CONSUMER, CLASSIC)]
 
     def _newer_end(self, record: GroupRecord, *, converted: bool) -> list[Told]:
         """Return the events of the tombstone of a consumer, share or streams group."""
@@ -250,6 +244,32 @@ class GroupEvents:
 
 def _events(items: Iterable[StoryItem | NewerItem]) -> list[Told]:
     return [each for each in items if isinstance(each, Told)]
+
+
+def _left_by_conversion(
+    gone: Sequence[GoneMember], record: GroupRecord, now: Generation
+) -> list[Told]:
+    """Return the events of a group that becomes a classic one: who is not in it is gone."""
+    teller = Teller(record, now.generation, "")
+    for each in gone:
+        if each.member.member not in now.members:
+            teller.gone(each, is_in_round=False)
+    return [*teller.told, _converted(record, CONSUMER, CLASSIC)]
+
+
+def _last_of(gone: Sequence[GoneMember], now: Generation) -> InferredCause | None:
+    """Return the cause for which a group was made a classic one: its last member of the newer
+    protocol is gone, and all others rejoin. None if another one with its instance id is there.
+    """
+    left = [each for each in gone if each.member.member not in now.members]
+    if len(left) != 1:
+        return None
+    [last] = left
+    instances = {each.instance for each in now.members.values()}
+    if last.member.instance is not None and last.member.instance in instances:
+        return None
+    by = None if last.why.code in (UNKNOWN, REMOVED) else last.member.recorded
+    return InferredCause(last.why.code, by, likely=last.why.likely)
 
 
 def _converted(record: GroupRecord, old: str, new: str) -> Told:

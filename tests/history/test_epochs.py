@@ -438,16 +438,18 @@ def test_a_classic_group_that_is_upgraded_loses_nobody() -> None:
     assert [each["who"]["client_id"] for each in last.added] == ["beta"]
 
 
+def downgrade(made: ConsumerLog, at: float, generation: int, names: str, *stay: Any) -> None:
+    """The group becomes a classic one, and records of members with these names end."""
+    held = ConsumerLog(made.end)
+    held.group(at, generation, *stay)
+    [record] = _records_of(held)
+    gone = [each for name in names.split() for each in tombstones(name)]
+    made.write(at, *gone, *deleted(), record)
+
+
 def test_a_consumer_group_that_is_downgraded_loses_only_who_left() -> None:
     made = two()
-    everyone = [*tombstones("alpha"), *tombstones("beta"), *deleted()]
-    made.write(10, *everyone)
-    made.placed.pop()
-    made.end -= len(everyone)
-    held = ConsumerLog(made.end)
-    held.group(10, 3, classic("alpha", 0, 1, 2, 3))
-    [record] = _records_of(held)
-    made.write(10, *everyone, record)
+    downgrade(made, 10, 3, "alpha beta", classic("alpha", 0, 1, 2, 3))
     events = [each.event for each in told(made)]
     assert [each.type for each in events[-5:]] == [
         "member_removed",
@@ -457,6 +459,55 @@ def test_a_consumer_group_that_is_downgraded_loses_only_who_left() -> None:
         "rebalance_completed",
     ]
     assert events[-5].fields["who"]["client_id"] == "beta"
+
+
+@pytest.mark.parametrize(("at", "why"), [(60.5, "member_left"), (105.5, "session_expired")])
+def test_who_is_gone_begins_the_rebalance_of_a_group_that_is_downgraded(
+    at: float, why: str
+) -> None:
+    made = two()
+    commits(made, 3, 60, 0, 1, 2, 3)
+    commits(made, 61, int(at), 0, 1)
+    downgrade(made, at, 3, "alpha beta", classic("alpha", 0, 1))
+    joined = classic("alpha", 0, 1), classic("delta", 2, 3)
+    made.group(at + 3, 4, *joined)
+    made.group(at + 20, 5, *joined)
+    before, last = rounds(made)[-2:]
+    assert (before.generation, code(before)) == (4, why)
+    assert before.cause is not None
+    assert before.cause["who"]["client_id"] == "beta"
+    assert [each["code"] for each in before.more_causes] == ["member_joined"]
+    assert code(last) != why, "it began only one"
+
+
+def test_after_a_load_it_is_not_known_what_began_the_rebalance() -> None:
+    made = two()
+    commits(made, 3, 60, 0, 1, 2, 3)
+    downgrade(made, 60.5, 3, "alpha beta", classic("alpha", 0, 1))
+    made.leader_epoch += 1
+    made.group(63, 4, classic("alpha", 0, 1, 2, 3))
+    assert code(rounds(made)[-1]) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("names", "stay"),
+    [
+        ("alpha beta", classic("alpha2", 0, 1, instance="i")),  # took the place of who is gone
+        ("alpha beta", classic("gamma", 0, 1)),
+        ("beta", classic("beta", 2, 3)),
+    ],
+    ids=["taken over", "two are gone", "nobody is gone"],
+)
+def test_what_downgraded_a_group_is_unknown(names: str, stay: Any) -> None:
+    made = ConsumerLog()
+    made.joins(0, "alpha", 1, {"alpha": [0, 1, 2, 3]}, instance="i")
+    if stay.member_id != "alpha2":
+        made.joins(1, "beta", 2, {"alpha": [0, 1], "beta": [2, 3]})
+    commits(made, 3, 60, 0, 1, 2, 3)
+    downgrade(made, 60.5, 3, names, stay)
+    made.group(63, 4, stay)
+    last = rounds(made)[-1]
+    assert (last.generation, code(last)) == (4, "unknown")
 
 
 def test_an_empty_group_that_becomes_a_consumer_group_begins_with_its_first_member() -> None:
@@ -498,6 +549,9 @@ def test_a_group_goes_on_from_its_state_after_each_batch() -> None:
     commits(made, 3, 5, 0, 1, 2, 3)
     made.leaves(60, 3, "beta")
     made.retargets(61, 3, {"alpha": [0, 1, 2, 3]}, "alpha", [0, 1, 2, 3])
+    made.joins(62, "gamma", 4, {"alpha": [0, 1], "gamma": [2, 3]})
+    downgrade(made, 65, 5, "alpha gamma", classic("gamma", 2, 3))
+    made.group(67, 6, classic("gamma", 0, 1, 2, 3))
     how: dict[str, Any] = {"names": NAMES, "sessions": {"g": LIMIT}}
     reader, events = LogReader(0, "g"), GroupEvents("g", **how)
     found: list[Told] = []

@@ -10,7 +10,7 @@ may each know a group: lines are sorted by their times.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 JOINED, LEFT, EXPIRED = "member_joined", "member_left", "session_expired"
@@ -19,6 +19,10 @@ UPDATED, LEADER, RETURNED = "updated", "leader", "returned"
 """Reasons that the log of the coordinator gives, and no code of ours has exactly."""
 CHANGED, UNREADY = "static_member_returned_changed", "static_member_returned_unready"
 OTHER = "other"
+_DOWNGRADE: Final = "Downgrade group"
+"""Reason of a rebalance with which a consumer group is made a classic one. The line before says who
+of the newer protocol has gone."""
+_SESSION: Final = "session expired"
 
 _ID = r"(?P<member>\S+?)"
 _GROUP = r"(?P<group>\S+?)"
@@ -161,7 +165,10 @@ class GroupTruth:
         (self._since if self._under_way is None else self._under_way.also).append(reason)
 
     def _prepare(self, found: dict[str, str], at_ms: int) -> None:
-        made = Rebalance(int(found["generation"]) + 1, at_ms, _reason(found["reason"], at_ms))
+        first = _reason(found["reason"], at_ms)
+        if _DOWNGRADE in found["reason"] and self.consumer:
+            first = _as_classic(self.consumer[-1])
+        made = Rebalance(int(found["generation"]) + 1, at_ms, first)
         before = self._under_way
         made.also = self._since if before is None else []
         if before is not None and before.generation == made.generation:
@@ -186,6 +193,12 @@ def _named(first: Reason | None, also: list[Reason]) -> Reason | None:
     if first is None or first.member:
         return first
     return next((each for each in also if each.code == first.code), first)
+
+
+def _as_classic(gone: Reason) -> Reason:
+    """Why a member of a consumer group has gone, by the codes of a classic one."""
+    code = LEFT if gone.code == "left" else EXPIRED if _SESSION in gone.text else JOIN_TIMEOUT
+    return replace(gone, code=code if gone.code in {"left", "fenced"} else OTHER)
 
 
 def _reason(text: str, at_ms: int) -> Reason:

@@ -151,8 +151,9 @@ def _false_cause(row: Row, first: Reason | None, deeds: Sequence[Deed]) -> list[
     if code not in codes_of(first, deeds):
         return [f"told {code}, but {reason_text(first)}"]
     cause, wrong = row["cause"], []
-    name = name_of(cause.get("who"))
-    if name and first.name and name != first.name:
+    who = cause.get("who") or {}
+    name = name_of(who)
+    if name and first.name and first.name not in {name, who.get("member")}:
         wrong.append(f"told {code} of {name}, but {reason_text(first)}")
     return wrong + _false_likely(cause, first, deeds)
 
