@@ -195,10 +195,11 @@ class GroupEvents:
             return [_deleted(record)] if kind == DELETED else []
         if story is None:
             story = self._story = Story()
-        gone, self._gone = self._gone, []
+        gone = [each for each in self._gone if each.member.member not in now.members]
+        self._gone = []
         told = _left_by_conversion(gone, record, now) if converted else []
         found = _events(story.add(record, now, kind, known, self.asked))
-        story.converted_by = _last_of(gone, now) if converted else None
+        story.converted_by = _last_of(gone, now)
         if found and found[0].event.type == "group_created" and not now.generation:
             del found[1:]  # it is empty, but was not emptied
         return told + found
@@ -249,11 +250,10 @@ def _events(items: Iterable[StoryItem | NewerItem]) -> list[Told]:
 def _left_by_conversion(
     gone: Sequence[GoneMember], record: GroupRecord, now: Generation
 ) -> list[Told]:
-    """Return the events of a group that becomes a classic one: who is not in it is gone."""
+    """Return the events of a group that becomes a classic one, and of who is not in it."""
     teller = Teller(record, now.generation, "")
     for each in gone:
-        if each.member.member not in now.members:
-            teller.gone(each, is_in_round=False)
+        teller.gone(each, is_in_round=False)
     return [*teller.told, _converted(record, CONSUMER, CLASSIC)]
 
 
@@ -261,10 +261,9 @@ def _last_of(gone: Sequence[GoneMember], now: Generation) -> InferredCause | Non
     """Return the cause for which a group was made a classic one: its last member of the newer
     protocol is gone, and all others rejoin. None if another one with its instance id is there.
     """
-    left = [each for each in gone if each.member.member not in now.members]
-    if len(left) != 1:
+    if len(gone) != 1:
         return None
-    [last] = left
+    [last] = gone
     instances = {each.instance for each in now.members.values()}
     if last.member.instance is not None and last.member.instance in instances:
         return None

@@ -22,6 +22,8 @@ OTHER = "other"
 _DOWNGRADE: Final = "Downgrade group"
 """Reason of a rebalance with which a consumer group is made a classic one. The line before says who
 of the newer protocol has gone."""
+CONSUMER_GONE: Final = frozenset({"left", "fenced"})
+"""Codes of members of consumer groups that are gone."""
 _SESSION: Final = "session expired"
 
 _ID = r"(?P<member>\S+?)"
@@ -166,8 +168,9 @@ class GroupTruth:
 
     def _prepare(self, found: dict[str, str], at_ms: int) -> None:
         first = _reason(found["reason"], at_ms)
-        if _DOWNGRADE in found["reason"] and self.consumer:
-            first = _as_classic(self.consumer[-1])
+        last = self.consumer[-1] if self.consumer else None
+        if _DOWNGRADE in found["reason"] and last is not None and last.code in CONSUMER_GONE:
+            first = replace(last, code=consumer_code(last))
         made = Rebalance(int(found["generation"]) + 1, at_ms, first)
         before = self._under_way
         made.also = self._since if before is None else []
@@ -195,10 +198,15 @@ def _named(first: Reason | None, also: list[Reason]) -> Reason | None:
     return next((each for each in also if each.code == first.code), first)
 
 
-def _as_classic(gone: Reason) -> Reason:
-    """Why a member of a consumer group has gone, by the codes of a classic one."""
-    code = LEFT if gone.code == "left" else EXPIRED if _SESSION in gone.text else JOIN_TIMEOUT
-    return replace(gone, code=code if gone.code in {"left", "fenced"} else OTHER)
+def consumer_code(reason: Reason) -> str:
+    """The code of what a member of a consumer group did, or what became of it."""
+    if reason.code == "joined":
+        return "static_member_joined" if reason.is_static else JOINED
+    if reason.code == "replaced":
+        return CHANGED
+    if reason.code == "left":
+        return LEFT
+    return EXPIRED if _SESSION in reason.text else JOIN_TIMEOUT
 
 
 def _reason(text: str, at_ms: int) -> Reason:

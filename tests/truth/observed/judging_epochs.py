@@ -5,7 +5,7 @@ epoch is a rebalance, as in `judging`. A group that was converted has generation
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tests.truth.observed.broker_log import EpochTruth, GroupTruth, Reason
+from tests.truth.observed.broker_log import CONSUMER_GONE, EpochTruth, GroupTruth, consumer_code
 from tests.truth.observed.judging import (
     MAX_POLL,
     RIGHT,
@@ -20,8 +20,6 @@ from tests.truth.observed.judging import (
 )
 from tests.truth.observed.stage import GREW, STALLED, SUBSCRIBED, Deed
 
-_GONE: Final = frozenset({"left", "fenced"})
-_EXPIRED: Final = "session expired"
 _LIKELY_MS: Final = 60_000
 """So long before an epoch a deed may be what is behind it."""
 
@@ -68,28 +66,18 @@ def _judge_epoch(
 def _codes(made: EpochTruth, deeds: Sequence[Deed]) -> tuple[str, ...]:
     """The codes that say what the log says, or what was done."""
     if made.reasons:
-        return tuple(dict.fromkeys(_code(each) for each in made.reasons))
+        return tuple(dict.fromkeys(consumer_code(each) for each in made.reasons))
     did = {each.what for each in deeds if made.at_ms - _LIKELY_MS <= each.at_ms <= made.at_ms}
     if SUBSCRIBED in did:
         return ("subscription_changed",)
     return ("topics_changed",) if GREW in did else ("topics_changed", "subscription_changed")
 
 
-def _code(reason: Reason) -> str:
-    if reason.code == "joined":
-        return "static_member_joined" if reason.is_static else "member_joined"
-    if reason.code == "replaced":
-        return "static_member_returned_changed"
-    if reason.code == "left":
-        return "member_left"
-    return "session_expired" if _EXPIRED in reason.text else "join_timeout"
-
-
 def _false_members(row: Row, made: EpochTruth) -> list[str]:
     """What is told of who came and went that the log does not say."""
     wrong = []
     came = {each.member for each in made.reasons if each.code in {"joined", "replaced"}}
-    gone = {each.member: _code(each) for each in made.reasons if each.code in _GONE}
+    gone = {each.member: consumer_code(each) for each in made.reasons if each.code in CONSUMER_GONE}
     added = [each["who"] for each in row.get("added") or ()]
     wrong += [f"told that {who} joined" for who in added if who.get("member") not in came]
     for each in row.get("removed") or ():
@@ -114,7 +102,7 @@ def _false_events(rows: Sequence[Row], truth: GroupTruth) -> list[RoundVerdict]:
     found = []
     logged: Mapping[str, frozenset[str]] = {
         "member_joined": frozenset({"joined", "replaced"}),
-        "member_removed": _GONE,
+        "member_removed": CONSUMER_GONE,
     }
     for row in rows:
         codes = logged.get(row.get("type") or "")
