@@ -8,7 +8,7 @@ hop to the writer thread and one back. Only that thread uses the store.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from typing import Final, Protocol, TypeVar, cast
 
 from groupkeeper.clock import Clock
@@ -49,6 +49,9 @@ class FlushedLog(PartitionLog, Protocol):
 _Work = list[tuple[FlushedLog, LogBatch]]
 """The batches of a flush."""
 
+_Flush = Future[list[StorageError | None]]
+"""The result of `Store.commit`."""
+
 
 class Writer:
     """Collects the batches of all authors and makes them durable together."""
@@ -65,7 +68,7 @@ class Writer:
         """Logs whose segments may be behind the journal."""
         self._resting: asyncio.TimerHandle | None = None
         self._bytes = 0
-        self._flush: asyncio.Future[list[StorageError | None]] | None = None
+        self._flush: _Flush | None = None
         self._scheduled = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -133,16 +136,20 @@ class Writer:
                 size += batch.unwritten.size
         if work:
             began = self.clock.seconds()
-            self._flush = self.call(self.store.commit, appends)
-            self._flush.add_done_callback(lambda done: self._finish(done, work, began))
+            # Not `call`: asyncio's future of a thread's result costs as much as a small flush.
+            self._flush = self._executor.submit(self.store.commit, appends)
+            self._flush.add_done_callback(lambda done: self._pass_back(done, work, began))
         else:
             self._rest()
         for owner, error in broken:  # only now: it may enqueue itself again
             _tell_failure(owner, error)
 
-    def _finish(
-        self, done: "asyncio.Future[list[StorageError | None]]", work: _Work, began: float
-    ) -> None:
+    def _pass_back(self, done: _Flush, work: _Work, began: float) -> None:
+        """Let the loop finish a flush. Called on the writer's thread."""
+        if not self._loop.is_closed():  # else the process ends, and nobody is answered any more
+            self._loop.call_soon_threadsafe(self._finish, done, work, began)
+
+    def _finish(self, done: _Flush, work: _Work, began: float) -> None:
         self._flush = None
         try:
             self._report(done, work, began)
@@ -152,9 +159,7 @@ class Writer:
             elif not self._scheduled and self._flush is None:
                 self._rest()
 
-    def _report(
-        self, done: "asyncio.Future[list[StorageError | None]]", work: _Work, began: float
-    ) -> None:
+    def _report(self, done: _Flush, work: _Work, began: float) -> None:
         error = None if done.cancelled() else done.exception()
         if error is None and not done.cancelled():
             took = self.clock.seconds() - began

@@ -9,7 +9,7 @@ import asyncio
 import selectors
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from random import Random
 from typing import Any, Self
 
@@ -204,14 +204,20 @@ class VirtualExecutor(Executor):
         """How many were handed in."""
 
     def run(self, job: Callable[[], Any]) -> "asyncio.Future[Any]":
+        return self._start(job, self._loop.create_future())
+
+    def submit(self, job: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """As a real executor: the callbacks of the future run on its thread, with `_perform`."""
+        return self._start(lambda: job(*args, **kwargs), Future())
+
+    def _start(self, job: Callable[[], Any], future: Any) -> Any:
         self.jobs += 1
-        future = self._loop.create_future()
         starts = max(self._free_at, self._loop.time())
         self._free_at = starts + self._loop.random.uniform(*self._cost_s)
         self._loop.call_at(self._free_at, self._perform, job, future)
         return future
 
-    def _perform(self, job: Callable[[], Any], future: "asyncio.Future[Any]") -> None:
+    def _perform(self, job: Callable[[], Any], future: Any) -> None:
         if self.alive and not future.cancelled():
             self._do(job, future.set_result, future.set_exception)
 
