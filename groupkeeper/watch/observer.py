@@ -53,7 +53,7 @@ CARE_S: Final = 1.0
 STOP_S: Final = 0.5
 """Time for checkpoints at the end; what they lack is read again at the next start."""
 
-VIEWS_IN_A_SLICE: Final = 500
+VIEWS_IN_A_SLICE: Final = 200
 """Groups whose views are replaced in one iteration of the event loop."""
 
 T = TypeVar("T")
