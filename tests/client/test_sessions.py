@@ -1,4 +1,4 @@
-"""Sessions of connections with SASL, on a server where they last little more than a second: the
+"""Sessions of connections with SASL, on a server where they last some seconds: the
 login is made anew on the same connection, whoever asks meanwhile; and what a refused login says.
 """
 
@@ -25,13 +25,15 @@ from tests.support.secure_server import WAIT_S, SecureServer
 from tests.support.token_endpoint import CLIENT_ID as ID
 from tests.support.token_endpoint import SECRET, TokenEndpoint
 
-LISTENER, SESSION_MS = "SASL_PLAINTEXT", 1300
+LISTENER, SESSION_MS = "SASL_PLAINTEXT", 2500
 SCRAM = "SCRAM-SHA-256"
 PASSWORD = "PLANTED-of-member"
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 JAAS = f'listener.name.sasl_plaintext.plain.sasl.jaas.config={MODULE} user_al="{PASSWORD}";'
-ASK_S = 3.0
-"""How long requests are made: more than two sessions."""
+DUE_AT = (0.5, 0.6)
+"""When clients of this process log in anew: also a slow machine keeps the rest of a session."""
+ASK_S = 3.4
+"""How long requests are made: until the second of these logins, and not until the third."""
 Capture = pytest.CaptureFixture[str]
 
 
@@ -69,6 +71,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running = Server(tmp_path_factory.mktemp("sessions"))
     yield running
     running.stop()
+
+
+@pytest.fixture(autouse=True)
+def due_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients of this process log in anew when half of a session is left."""
+    monkeypatch.setattr("groupkeeper.client.sessions.DUE_AT", DUE_AT)
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ GROUP = "billing"
 PLACE = ("orders", 0)
 KAFKA_PLACE = kafka.TopicPartition(*PLACE)
 AIO_PLACE = aiokafka.TopicPartition(*PLACE)
-ENOUGH_S = 5.0
+ENOUGH_S = 60.0
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_close(broker: Broker, consumer: kafka.KafkaConsumer) -> None:
 )
 def test_half_open(broker: Broker) -> None:
     admin = kafka.KafkaAdminClient(
-        bootstrap_servers=broker.bootstrap_servers, request_timeout_ms=200, retry_backoff_ms=20
+        bootstrap_servers=broker.bootstrap_servers, request_timeout_ms=1_000, retry_backoff_ms=20
     )
     connected = _count(broker, "ApiVersions")
     broker.fault(effects.half_open(), api="ListGroups", times=1)
@@ -302,7 +302,8 @@ def test_disk_full(broker: Broker) -> None:
 
 
 def _until_it_succeeds(call: Callable[[], Any]) -> Any:
-    for _ in range(20):
+    end_s = time.monotonic() + ENOUGH_S
+    while time.monotonic() < end_s:
         with contextlib.suppress(confluent_kafka.KafkaException):
             return call()
     raise AssertionError("it never succeeded")
@@ -453,7 +454,7 @@ async def test_waits(broker: Broker, effect: effects.Effect, hits: int) -> None:
 async def test_lose_plan(broker: Broker) -> None:
     rule = broker.fault(effects.lose_plan(), group=GROUP, times=1)
     joins = _count(broker, "JoinGroup")
-    consumer = await _consumer(broker, request_timeout_ms=200)
+    consumer = await _consumer(broker, request_timeout_ms=1_000)
     consumer.subscribe(["orders"])
     await consumer.start()
     assert (len(consumer.assignment()), rule.hits) == (2, 1)

@@ -98,6 +98,7 @@ def test_checks_are_made_when_a_member_has_left_its_group_on_the_way(broker: Bro
 def test_a_member_whose_connection_is_closed_expires_by_itself(broker: Broker) -> None:
     with dial(broker) as client:
         joined(client, session_timeout_ms=45_000)
+    broker.freeze()
     broker.advance(44)
     assert len(members(broker)) == 1
     broker.advance(1)
@@ -130,6 +131,7 @@ def test_everybody_is_silent(broker: Broker, client: Client) -> None:
 
 def test_expiries_happen_in_order_each_at_its_time(broker: Broker) -> None:
     facts, ids = Facts(broker), list[str]()
+    broker.freeze()
     for seconds in (30, 10, 20):
         with dial(broker) as client:
             ids.append(joined(client, f"g{seconds}", session_timeout_ms=seconds * 1000)[0])
@@ -137,8 +139,7 @@ def test_expiries_happen_in_order_each_at_its_time(broker: Broker) -> None:
     broker.advance(60)
     removed = facts.noted(MemberRemoved)
     assert [fact.who.member for _, fact in removed] == [ids[1], ids[2], ids[0]]
-    after_s = [(at - began) / 1000 for at, _ in removed]
-    assert after_s == pytest.approx([10, 20, 30], abs=0.5)
+    assert [at - began for at, _ in removed] == [10_000, 20_000, 30_000]
 
 
 def test_requests_of_a_silent_member_wait_until_the_time_is_reached(
@@ -195,7 +196,7 @@ def test_a_member_that_does_not_answer_in_time_is_treated_by_the_rules(broker: B
     [removed] = facts.of(MemberRemoved)
     assert (removed.who.member, removed.cause.code) == (slow_id, "join_timeout")
     assert removed.cause.likely == "slow_member"
-    assert removed.cause.evidence["waited_ms"] == pytest.approx(60_000, abs=500)
+    assert removed.cause.evidence["waited_ms"] == pytest.approx(60_000, abs=5_000)
 
 
 def test_time_does_not_wait_for_members_whose_joins_are_held(
@@ -314,7 +315,7 @@ def test_a_broker_that_is_reset_has_the_machines_time(broker: Broker) -> None:
     broker.reset()
     with dial(broker) as client:
         facts = Facts(broker)
-        joined(client, session_timeout_ms=100)
+        joined(client, session_timeout_ms=1_000)
         [(at, _)] = facts.noted(MemberJoined)
         assert at == pytest.approx(time.time() * 1000, abs=10_000)
         until(lambda: members(broker) == [])

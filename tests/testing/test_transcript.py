@@ -1,5 +1,6 @@
 """What clients and the broker said, as text."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -85,7 +86,7 @@ def test_what_is_said_again_is_counted(broker: Broker) -> None:
         "lea -> Heartbeat v3: group_id=billing generation_id=1 member_id=lea-1 (3 times)",
         "lea <- Heartbeat: NONE",
     ]
-    assert " (3 times, until 0." in broker.transcript()
+    assert re.search(r" \(3 times, until \d+\.", broker.transcript())
 
 
 def test_connections_of_one_client_are_told_apart(broker: Broker) -> None:

@@ -29,16 +29,15 @@ class Stage:
         self.group = broker.group("billing")
         self._stack = stack
 
-    def member(self, name: str, *, static: bool = False, session_ms: int = 10_000) -> RawMember:
-        made = member(self.broker, name, instance=name if static else None, session_ms=session_ms)
+    def member(self, name: str, *, static: bool = False) -> RawMember:
+        made = member(self.broker, name, instance=name if static else None)
         return self._stack.enter_context(made)
 
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    settings = {"group.min.session.timeout.ms": 50}
     with ExitStack() as stack:
-        broker = stack.enter_context(Broker(topics={"orders": 3}, settings=settings))
+        broker = stack.enter_context(Broker(topics={"orders": 3}))
         yield Stage(stack, broker)
 
 
@@ -160,12 +159,13 @@ def test_a_round_under_way_stays_as_it_was_seen(stage: Stage) -> None:
 
 
 def test_a_session_that_ended_is_the_cause(stage: Stage) -> None:
-    lea, fred = stage.member("lea"), stage.member("fred", session_ms=50)
+    lea, fred = stage.member("lea"), stage.member("fred")
     settle(lea, fred)
+    stage.group.expire("fred")
     assert stage.group.wait_until(cause="session_expired").rounds[-1].removed == ["fred"]
     settle(lea)
     last = stage.group.rounds[-1]
-    assert last.evidence["session_timeout_ms"] == 50
+    assert last.evidence["session_timeout_ms"] == 10_000
     assert last.likely == "crash_or_network"
 
 
