@@ -260,10 +260,15 @@ class Story:
 
 
 def inferred(
-    record: GroupRecord, type_: str, at_ms: int, fields: Mapping[str, object], generation: int = 0
+    record: GroupRecord,
+    type_: str,
+    at_ms: int,
+    fields: Mapping[str, object],
+    generation: int = 0,
+    number: int = 0,
 ) -> Told:
-    """An event inferred from a record."""
-    about = record.offset, record.group, type_, generation, "", 0, fields
+    """An event inferred from a record. `number`: of its round."""
+    about = record.offset, record.group, type_, generation, "", number, fields
     return Told(record.offset, Event(0, 0, -1, at_ms, *about), LOG, SEEN)
 
 
@@ -285,9 +290,9 @@ class Telling:
     ) -> None:
         """Add an event. Rounds do not overlap, so 1 serves as the number of each."""
         generation = self.now.generation if generation is None else generation
-        told = inferred(self.record, type_, at_ms, fields, generation)
-        event = told.event._replace(round=int(self.is_in_round))
-        self.items.append(told._replace(event=event, confidence=confidence))
+        number = int(self.is_in_round)
+        told = inferred(self.record, type_, at_ms, fields, generation, number)
+        self.items.append(told if confidence == SEEN else told._replace(confidence=confidence))
 
     def member(self, type_: str, member: RecordedMember, at_ms: int, **more: object) -> None:
         """Add an event about a member with its present timeouts."""

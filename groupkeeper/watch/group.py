@@ -11,6 +11,7 @@ from groupkeeper.history.asked import NOT_ASKED, Asked
 from groupkeeper.history.records import GROUP_KEY_TYPE, CommitRun, GroupRecord
 from groupkeeper.history.rounds import Folding, Round
 from groupkeeper.history.rows import KnownOffsets, Told
+from groupkeeper.protocol.group_events import Event
 from groupkeeper.watch.answers import ClusterAnswers
 from groupkeeper.watch.inferred import GroupEvents
 from groupkeeper.why.words import trigger
@@ -95,10 +96,10 @@ class GroupWatch:
                 self._rounds += 1
             number = self._rounds if event.round else 0
             state = event.state or STATES.get(event.type, "")
-            event = event._replace(round=number, state=state)
-            found.append(told._replace(event=event))
+            event = Event(*event[:8], state, number, event.fields)
+            found.append(Told(told.offset, event, told.source, told.confidence))
         folding = Folding()
-        entries = [entry for told in found for entry in folding.add(told.stored())]
+        entries = [entry for told in found for entry in folding.fold(told.stored())]
         # Of a consumer group the cause is known when the round begins, and told again with no more.
         under_way = [folding.under_way] if folding.under_way is not None else []
         rounds = [each for each in (*entries, *under_way) if isinstance(each, Round) and each.cause]

@@ -244,7 +244,7 @@ class WatchStore:
 def stored_event(told: Told, seq: int) -> Event:
     """Return an inferred event in the form of the topic, with its source and confidence."""
     event = told.stored()
-    return event._replace(seq=seq, fields=checked(event)[0])
+    return Event(seq, *event[1:10], checked(event)[0])
 
 
 def _last_event(log: Log) -> tuple[int, int]:
