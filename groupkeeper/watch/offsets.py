@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Any, Final
 
 from groupkeeper.coordinator.records import offset_in
-from groupkeeper.watch.records import CommitPlace
+from groupkeeper.watch.commit_heads import CommitPlace
 
 OFFSETS_MOST: Final = 200_000
 """Maximum number of offsets of one partition; others are not kept until some are deleted."""

@@ -118,6 +118,8 @@ class PartitionWatch:
         """The partition's record of the last checkpoint."""
         self._dirty: dict[str, None] = {}
         """Groups whose state differs from that of the last checkpoint."""
+        self._since = 0
+        """Records before this offset may be contained in the state of some groups."""
 
     @property
     def has_begun(self) -> bool:
@@ -171,18 +173,19 @@ class PartitionWatch:
 
     def _commits_alone(self, data: bytes, start: int) -> int:
         """Add batches that are one commit each; return where the first other one begins."""
-        end, runs, values = self.reader.commits(data, start)
-        if runs:
-            places = ((run.group, run.topic, run.partition) for run in runs)
-            self.offsets.put(zip(places, values, strict=True))
-            first, last = runs[0], runs[-1]
-            at = first.first_offset, last.last_offset, first.first_offset, first.first_ms
-            self._cover(Span(*at, None, first.first_ms, last.last_ms, len(runs)))
-            self.position = last.last_offset + 1
+        found = self.reader.commits(data, start, self._since)
+        if found.runs:
+            first, self.position = found.first_offset, found.next_offset
+            records = self.position - first
+            times = found.first_ms, found.last_ms
+            self._cover(
+                Span(first, self.position - 1, first, found.first_ms, None, *times, records)
+            )
             known = self.known
-            for run in runs:
-                self._commits(run, known)
-        return end
+            for each in found.runs:
+                self.offsets.put(each.values)
+                self._commits(each.run, known)
+        return found.end
 
     def _batch(self, data: bytes, step: FoldStep) -> None:
         unreadable, events = self.reader.unreadable, list[Told]()
@@ -374,6 +377,7 @@ class PartitionWatch:
                 group = GroupWatch.restore(name, json.loads(value), found._answers)
                 found.groups[name] = group
                 found._size += group.events.size
+                found._since = max(found._since, group.since)
         by_record = sorted(found.groups.items(), key=lambda each: each[1].offset)
         found.groups = dict(by_record)
         return found

@@ -48,7 +48,7 @@ from groupkeeper.protocol.records.consumer_offsets import (
     decode_key,
 )
 from groupkeeper.protocol.records.modern_groups import KNOWN_TYPES, decode_modern_key
-from groupkeeper.watch.commit_heads import VALUE_SIZE, CommitHeads
+from groupkeeper.watch.commit_heads import VALUE_SIZE, CommitHeads, CommitPlace, CommitStretch
 
 MOST_KEYS: Final = 100_000
 """Maximum number of decoded keys of commits to keep; if there are more, all are dropped."""
@@ -66,8 +66,6 @@ _SMALLEST_OLD: Final = 26
 """Size of the smallest message of magic 0, including offset and length."""
 _TYPES: Final = frozenset({*KNOWN_TYPES, GROUP_CONFIGS_TYPE, GROUP_SEAT_TYPE})
 
-CommitPlace = tuple[str, str, int]
-"""Group, topic and partition of a commit."""
 _OTHER: Final[CommitPlace] = ("", "", -1)
 """Stands for the place of a group that was not asked for."""
 
@@ -130,18 +128,17 @@ class LogReader:
         self.newest = piece.newest
         return following, piece.items()
 
-    def commits(self, data: bytes, position: int) -> tuple[int, list[CommitRun], list[bytes]]:
+    def commits(self, data: bytes, position: int, since: int = 0) -> CommitStretch:
         """Decode the plain batches of one commit each at a position, up to the first other batch,
-        or one that `feed` has to see first. Returns where that is, a run for each commit, and their
-        values. Their offsets continue those of the last record without a gap, so no span is needed.
+        or one that `feed` has to see first: the first after a gap or of another leader epoch, and
+        all before offset `since`.
         """
-        if self._has_lost:
-            return position, [], []
-        end, found, values, epoch = self._heads.read(data, position, self._next)
-        if found:
-            self.records += len(found)
-            self._next, self.epoch = found[-1].last_offset + 1, epoch
-        return end, found, values
+        if self._has_lost or self._next < since:
+            return CommitStretch(position)
+        found = self._heads.read(data, position, self._next, self.epoch)
+        self.records += found.next_offset - found.first_offset
+        self._next = found.next_offset
+        return found
 
     # -- batches ---------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import struct
 import tempfile
 from pathlib import Path
+from types import MappingProxyType
 
 import cramjam
 from crc32c import crc32c
@@ -12,6 +13,7 @@ from groupkeeper.analytics.pipeline.output import Output
 from groupkeeper.analytics.pipeline.run import Trunk
 from groupkeeper.analytics.reading.plan import plan_topics
 from groupkeeper.analytics.reading.segments import EVENTS, OFFSETS
+from groupkeeper.protocol.embedded import assignment_of
 from groupkeeper.protocol.records.consumer_offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -143,19 +145,25 @@ def forgotten(group, topic, partition):
 
 
 def group(name, generation, *members, **options):
-    """A group record; members are ids, or (id, instance id). Options: version (3), leader."""
+    """A group record; members are ids, or (id, instance id). Options: version (3), leader, and
+    `orders`: partitions of the topic by member id.
+    """
+    shares = options.get("orders", {})
     value = GroupMetadataValue(
         protocol_type="consumer" if generation else "",
         generation=generation,
         protocol="range" if members else None,
         leader=options.get("leader"),
         current_state_timestamp=NOW,
-        members=[_member(*([each] if isinstance(each, str) else each)) for each in members],
+        members=[
+            _member(*([each] if isinstance(each, str) else each), shares=shares) for each in members
+        ],
     )
     return encode_key(GroupMetadataKey(group=name)), encode_value(value, options.get("version", 3))
 
 
-def _member(member_id, instance_id=None):
+def _member(member_id, instance_id=None, shares=MappingProxyType({})):
+    places = [("orders", partition) for partition in shares.get(member_id, ())]
     return MemberMetadata(
         member_id=member_id,
         group_instance_id=instance_id,
@@ -163,6 +171,7 @@ def _member(member_id, instance_id=None):
         client_host="/127.0.0.1",
         rebalance_timeout=300_000,
         session_timeout=45_000,
+        assignment=assignment_of(places) if places else b"",
     )
 
 

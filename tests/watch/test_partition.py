@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from groupkeeper.history.fields import LAST_MS
-from groupkeeper.history.records import CommitRun
 from groupkeeper.history.rows import Told
 from groupkeeper.protocol.record_batch import CorruptBatch, iter_batches
+from groupkeeper.watch.commit_heads import CommitStretch
 from groupkeeper.watch.partition import HISTORY_LOST, STATE_VERSION, PartitionWatch, StateRecord
 from groupkeeper.watch.records import LogReader
 from tests.analytics import newer_logs
@@ -88,6 +88,27 @@ def test_events_that_are_stored_are_left_out_when_the_log_is_read_again() -> Non
     assert events_of(batches, again) == events_of(batches)[len(before) - 1 :]
 
 
+def test_commits_that_a_state_contains_are_not_added_again() -> None:
+    """A process was killed in the middle of a checkpoint: the states of groups are newer than how
+    far the log is said to be read.
+    """
+    batches = [batch([group("g", 1, "ann", orders={"ann": [0]})])]
+    batches += [
+        batch([commit("g", "orders", 0, n)], base=n, base_time=NOW + n * n) for n in range(1, 10)
+    ]
+    fold = begun()
+    for data in batches[:2]:
+        fold.feed(data)
+    state = newest(fold.checkpoint())
+    fold.feed(b"".join(batches[2:5]))
+    later = newest(fold.checkpoint(), state)
+    again = PartitionWatch.restore(0, later | {b"": state[b""]})
+    assert again.position == 2
+    again.feed(b"".join(batches[2:]))
+    fold.feed(b"".join(batches[5:]))
+    assert again.groups["g"].events.state() == fold.groups["g"].events.state()
+
+
 def test_rounds_of_a_group_are_numbered() -> None:
     records, _ = churn()
     numbers = dict[str, list[int]]()
@@ -161,7 +182,9 @@ def odd_commits(seed: int) -> list[bytes]:
             made = one_commit(odd, base, ms, (chance.choice("gh"), "orders", chance.randrange(3)))
         else:
             others = ["bea"] if number % 80 else []
-            made = batch([group("g", 1 + number // 40, "ann", *others)], base=base, base_time=ms)
+            members, orders = ["ann", *others], {"ann": [0, 1], "bea": [2]}
+            value = group("g", 1 + number // 40, *members, orders=orders)
+            made = batch([value], base=base, base_time=ms)
         found.append(made)
         [header] = iter_batches(made)
         base = header.next_offset
@@ -193,18 +216,18 @@ def test_the_short_cut_for_batches_of_one_commit_changes_nothing(
         pieces.append(batches[start : start + chance.randrange(1, 30)])
     short_cut = LogReader.commits
 
-    def counted(
-        reader: LogReader, data: bytes, position: int
-    ) -> tuple[int, list[CommitRun], list[bytes]]:
+    def counted(reader: LogReader, data: bytes, position: int, since: int) -> CommitStretch:
         nonlocal taken
-        found = short_cut(reader, data, position)
-        taken += len(found[1])
+        found = short_cut(reader, data, position, since)
+        taken += found.next_offset - found.first_offset
         return found
 
     monkeypatch.setattr(LogReader, "commits", counted)
     for piece in pieces:
         events += fold.feed(b"".join(piece)).events
-    monkeypatch.setattr(LogReader, "commits", lambda _, data, position: (position, [], []))
+    monkeypatch.setattr(
+        LogReader, "commits", lambda _, data, position, since: CommitStretch(position)
+    )
     other = begun()
     assert events_of(batches, other) == events
     assert other.whole() == fold.whole()
