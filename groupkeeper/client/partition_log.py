@@ -1,6 +1,7 @@
 """Reads the log of one partition from its leader, in whole record batches.
 
-Source: Kafka's `FetchCollector` and `AbstractFetch` (retriable errors).
+Source: Kafka's `FetchCollector` and `AbstractFetch` (retriable errors), and
+`FetchContext.getThrottledResponse`: a client that has used up its quota gets no partition.
 """
 
 import asyncio
@@ -48,7 +49,8 @@ class PartitionReader:
 
     async def fetch(self, start: int, wait_ms: int = 0) -> PartitionData:
         """Return the batches from an offset on, the last of which may be cut off, or the error
-        OFFSET_OUT_OF_RANGE. Retries while the partition moves, until the client's timeout.
+        OFFSET_OUT_OF_RANGE. Retries while the partition moves, or the broker throttles the client,
+        until the client's timeout.
 
         Raises CallFailed, also for other errors of the partition.
         """
@@ -57,8 +59,11 @@ class PartitionReader:
             try:
                 return await self._ask(start, wait_ms)
             except CallFailed as failure:
-                self._leader = None
-                if failure.error not in MOVING or not await retries.pause():
+                if failure.error != ErrorCode.THROTTLING_QUOTA_EXCEEDED:
+                    self._leader = None
+                    if failure.error not in MOVING:
+                        raise
+                if not await retries.pause():
                     raise
 
     async def _ask(self, start: int, wait_ms: int) -> PartitionData:
@@ -77,6 +82,11 @@ class PartitionReader:
             topics=[FetchTopic(topic=topic, partitions=[partition])],
         )
         answer = await self._client.call(request, node=self._leader)
+        if not answer.responses:  # the quota of the client is used up
+            most_s = self._client.timeout_s / 2  # then there is time to ask once more
+            await asyncio.sleep(min(answer.throttle_time_ms / 1000, most_s))
+            code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            raise CallFailed("Fetch", self._leader, code, self.name)
         data: PartitionData = answer.responses[0].partitions[0]
         if data.error_code not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
             raise CallFailed("Fetch", self._leader, ErrorCode(data.error_code), self.name)
