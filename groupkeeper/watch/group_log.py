@@ -161,10 +161,12 @@ class GroupLog:
             return await self._moved(start), [], 0
         records = bytes(data.records or b"")
         try:
-            following, items = self._reader.feed(records, start)
+            following, items = self._reader.feed(records, start, data.high_watermark)
+            if records and following == start:
+                raise CorruptBatch(f"no batch is whole in {len(records)} bytes")
         except CorruptBatch as problem:
-            error = ErrorCode.CORRUPT_MESSAGE
-            raise CallFailed("Fetch", None, error, f"{self.name}: {problem}") from problem
+            error, where = ErrorCode.CORRUPT_MESSAGE, f"{self.name} at offset {start}"
+            raise CallFailed("Fetch", None, error, f"{where}: {problem}") from problem
         known = self._reader.known
         if self._read_from > self.start:
             # What is before the first record read is not known, as if it had been lost.

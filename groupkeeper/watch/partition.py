@@ -18,7 +18,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
-from struct import Struct
 from typing import Any, Final, NamedTuple, Self
 
 from groupkeeper.history.asked import NOT_ASKED, Asked
@@ -27,11 +26,10 @@ from groupkeeper.history.records import CommitRun, GroupRecord
 from groupkeeper.history.rows import LOG, SEEN, KnownOffsets, Told
 from groupkeeper.history.state import restore, saved
 from groupkeeper.protocol.group_events import Event
-from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.watch.answers import ClusterAnswers
 from groupkeeper.watch.group import GroupWatch
 from groupkeeper.watch.offsets import CommittedOffsets, encoded
-from groupkeeper.watch.records import LogReader
+from groupkeeper.watch.records import LAST_OFFSET, LogReader, batch_size
 
 GROUPS_MOST: Final = 20_000
 """Maximum number of groups of one partition; beyond, the state of the group whose last record is
@@ -52,8 +50,6 @@ _OFFSETS: Final = b"offsets:"
 STATE_VERSION: Final = 3
 """Version of these records: 1 had no offsets, and other groups of newer types; 2 had no leader
 epochs of commits."""
-_HEAD: Final = Struct(">8xi")
-"""Length of a batch, behind its base offset."""
 
 
 @dataclass(slots=True)
@@ -103,6 +99,8 @@ class PartitionWatch:
         self._lost_until: list[int] = []
         self._has_lost = False
         """Records were lost, and none was read since."""
+        self._values_unreadable, self._first_error = 0, ""
+        """Of records of groups whose key can be decoded."""
         self.gaps = 0
         """Number of gaps since the start that compaction left before the records were read."""
         self.last_ms = -1
@@ -120,6 +118,16 @@ class PartitionWatch:
         """Groups whose state differs from that of the last checkpoint."""
         self._since = 0
         """Records before this offset may be contained in the state of some groups."""
+
+    @property
+    def unreadable(self) -> int:
+        """Number of records and batches that could not be decoded since the start."""
+        return self.reader.unreadable + self._values_unreadable
+
+    @property
+    def first_error(self) -> str:
+        """The first error of decoding since the start."""
+        return self.reader.first_error or self._first_error
 
     @property
     def has_begun(self) -> bool:
@@ -152,22 +160,17 @@ class PartitionWatch:
         self.position, self.topic_id = offset, topic_id
         self._base = self._partition_state(offset, self._coverage)
 
-    def feed(self, data: bytes) -> FoldStep:
-        """Add a response to a Fetch from `position`; its last batch may be cut off.
+    def feed(self, data: bytes, log_end: int = LAST_OFFSET) -> FoldStep:
+        """Add a response to a Fetch from `position`; its last batch may be cut off. `log_end`:
+        offset behind the last record of the log.
 
-        Raises CorruptBatch for bytes that are no batch.
+        Raises CorruptBatch if the first bytes are no batch.
         """
         step = FoldStep(self.position)
         start = self._commits_alone(data, 0)
-        while start + _HEAD.size <= len(data):
-            length = _HEAD.unpack_from(data, start)[0]
-            end = start + _HEAD.size + length
-            if length <= 0:
-                raise CorruptBatch(f"a batch of {length} bytes after offset {self.position}")
-            if end > len(data):
-                break
-            self._batch(data[start:end], step)
-            start = self._commits_alone(data, end)
+        while (size := batch_size(data, start)) and start + size <= len(data):
+            self._batch(data[start : start + size], log_end, step)
+            start = self._commits_alone(data, start + size)
         step.position = self.position
         return step
 
@@ -187,9 +190,9 @@ class PartitionWatch:
                 self._commits(each.run, known)
         return found.end
 
-    def _batch(self, data: bytes, step: FoldStep) -> None:
+    def _batch(self, data: bytes, log_end: int, step: FoldStep) -> None:
         unreadable, events = self.reader.unreadable, list[Told]()
-        self.position, items = self.reader.feed(data, self.position)
+        self.position, items = self.reader.feed(data, self.position, log_end)
         if self.reader.newest:
             self.offsets.put(self.reader.newest.items())
         spans = [each for each in items if isinstance(each, Span)]
@@ -256,7 +259,12 @@ class PartitionWatch:
             return []
         self._size -= 0 if group is None else group.events.size
         group = group or GroupWatch(name, self._answers)
+        unreadable = group.events.unreadable
         events = group.add(batch, self.known, self.asked(name))
+        if group.events.unreadable > unreadable:
+            self._values_unreadable += group.events.unreadable - unreadable
+            where = f"partition {self.partition}: offset {batch[-1].offset}"
+            self._first_error = self._first_error or f"{where}: unreadable value of group {name!r}"
         step.changed[name] = self._dirty[name] = None
         # Where the first record of a group proves nothing, its deletion has to be remembered.
         if not group.events.is_deleted or self._lost_until or self._has_dropped:

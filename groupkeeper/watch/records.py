@@ -15,7 +15,6 @@ Files are read by `analytics.pipeline.feed`, with the same result. Source: Kafka
 
 from collections import Counter, deque
 from itertools import pairwise
-from operator import itemgetter
 from struct import Struct
 from typing import Final
 
@@ -23,11 +22,12 @@ from crc32c import crc32c
 
 from groupkeeper.history.coverage import Span
 from groupkeeper.history.partition import Fed
-from groupkeeper.history.records import GROUP_KEY_TYPE, CommitRun, GroupRecord
+from groupkeeper.history.records import GROUP_KEY_TYPE, GroupRecord
 from groupkeeper.history.rows import KnownOffsets
 from groupkeeper.protocol.errors import DecodeError
 from groupkeeper.protocol.record_batch import (
     CRC_START,
+    HEADER_SIZE,
     LENGTH_OVERHEAD,
     MAGIC,
     BatchHeader,
@@ -49,9 +49,11 @@ from groupkeeper.protocol.records.consumer_offsets import (
 )
 from groupkeeper.protocol.records.modern_groups import KNOWN_TYPES, decode_modern_key
 from groupkeeper.watch.commit_heads import VALUE_SIZE, CommitHeads, CommitPlace, CommitStretch
+from groupkeeper.watch.pieces import Piece
 
 MOST_KEYS: Final = 100_000
 """Maximum number of decoded keys of commits to keep; if there are more, all are dropped."""
+LAST_OFFSET: Final = (1 << 63) - 1
 MOST_LOSSES: Final = 1_000
 """Maximum number of losses of records to remember, the last ones."""
 
@@ -68,6 +70,38 @@ _TYPES: Final = frozenset({*KNOWN_TYPES, GROUP_CONFIGS_TYPE, GROUP_SEAT_TYPE})
 
 _OTHER: Final[CommitPlace] = ("", "", -1)
 """Stands for the place of a group that was not asked for."""
+
+
+def batch_size(data: bytes, position: int) -> int:
+    """Return the size of the batch at a position, of which more may be said than is there; 0 if the
+    bytes end before its magic. Raises CorruptBatch if no batch has such a size, unless there are
+    others before it: it is the first one of the next response.
+    """
+    if position + _HEAD.size > len(data):
+        return 0
+    base, length, magic = _HEAD.unpack_from(data, position)
+    size: int = length + LENGTH_OVERHEAD
+    if size >= (_SMALLEST_OLD if 0 <= magic < MAGIC else HEADER_SIZE):
+        return size
+    if position:
+        return 0
+    raise CorruptBatch(f"the batch at offset {base} is said to have {size} bytes")
+
+
+def _read_header(data: bytes, position: int) -> tuple[BatchHeader | None, str]:
+    """Return the header of a whole batch with a correct checksum; for any other batch None, and
+    what is wrong.
+    """
+    base, _, magic = _HEAD.unpack_from(data, position)
+    if 0 <= magic < MAGIC:
+        return None, f"the batch at offset {base} is of an old format (magic {magic})"
+    try:
+        header = read_header(data, position)
+    except CorruptBatch:
+        return None, f"the batch at offset {base} has a damaged header, or is of a later format"
+    if not check_crc(data, header):
+        return None, f"the batch at offset {base} has a wrong checksum"
+    return header, ""
 
 
 class LogReader:
@@ -103,28 +137,25 @@ class LogReader:
         """
         return KnownOffsets(self._whole_from, tuple(self._lost_until))
 
-    def feed(self, data: bytes | memoryview, start: int) -> tuple[int, list[Fed]]:
-        """Decode the whole batches of a response, without records before offset `start`. Returns
-        the offset to fetch next, which is `start` if no batch is whole, and the items.
+    def feed(
+        self, data: bytes | memoryview, start: int, end: int = LAST_OFFSET
+    ) -> tuple[int, list[Fed]]:
+        """Decode the whole batches of a response, without records before offset `start`. `end`: of
+        the log. Returns the offset to fetch next, which is `start` if no batch is whole, and the
+        items. A batch that cannot be decoded is left out, and those behind it are decoded.
 
-        Raises CorruptBatch for bytes that are no batch.
+        Raises CorruptBatch if the first bytes are no batch: it is not known where the next begins.
         """
-        data, piece = bytes(data), _Piece()
+        data, piece = bytes(data), Piece()
         position, following = 0, start
-        while position + _HEAD.size <= len(data):
-            base, length, magic = _HEAD.unpack_from(data, position)
-            size = length + LENGTH_OVERHEAD
-            if position + size > len(data):
-                break
-            if 0 <= magic < MAGIC and size >= _SMALLEST_OLD:
-                self._lose(f"the batch at offset {base} is of an old format (magic {magic})")
-                following, position = max(following, base + 1), position + size
-                continue
+        while (size := batch_size(data, position)) and position + size <= len(data):
+            base, _, _ = _HEAD.unpack_from(data, position)
+            last: int | None = base
             if base < start or not self._lone(data, position, piece):
-                header = read_header(data, position)
-                self._batch(data, header, start, piece)
-                base = header.last_offset
-            following, position = max(following, base + 1), position + size
+                last = self._batch(data, position, start, piece)
+            if last is None:  # its base offset may be damaged as well
+                last = base if following <= base < end else following
+            following, position = max(following, last + 1), position + size
         self.newest = piece.newest
         return following, piece.items()
 
@@ -142,7 +173,7 @@ class LogReader:
 
     # -- batches ---------------------------------------------------------------------------------
 
-    def _lone(self, data: bytes, position: int, piece: "_Piece") -> bool:
+    def _lone(self, data: bytes, position: int, piece: Piece) -> bool:
         """Add the record of a plain batch of one, which has the time of the batch; False for any
         other, and for a wrong checksum.
 
@@ -167,24 +198,28 @@ class LogReader:
             self._heads.learn(data, position, end, place)
         return True
 
-    def _batch(self, data: bytes, header: BatchHeader, start: int, piece: "_Piece") -> None:
-        """Add the records of a batch: all of them, or none if one cannot be told apart."""
-        if not check_crc(data, header):
-            self._lose(f"the batch at offset {header.base_offset} has a wrong checksum")
-            return
+    def _batch(self, data: bytes, position: int, start: int, piece: Piece) -> int | None:
+        """Add the records of a batch: all of them, or none if one cannot be told apart. Returns the
+        last offset of the batch; None if its header is damaged or of another format.
+        """
+        header, problem = _read_header(data, position)
+        if header is None:
+            self._lose(problem)
+            return None
+        base = header.base_offset
         try:
             records = [*decode_records(data, header)]
         except CorruptBatch as problem:
-            self._lose(f"offset {header.base_offset}: {problem}")
-            return
-        if header.base_offset < start:
+            self._lose(f"offset {base}: {problem}")
+            return header.last_offset
+        if base < start:
             records = [each for each in records if each.offset >= start]
-        if not records:
-            return
-        self.records += len(records)
-        self._cover(header.leader_epoch, records, piece)
-        if not header.is_control:
-            self._read(header.leader_epoch, header.base_offset, records, piece)
+        if records:
+            self.records += len(records)
+            self._cover(header.leader_epoch, records, piece)
+            if not header.is_control:
+                self._read(header.leader_epoch, base, records, piece)
+        return header.last_offset
 
     def _lose(self, error: str) -> None:
         self._has_lost = True
@@ -194,7 +229,7 @@ class LogReader:
         self.unreadable += 1
         self.first_error = self.first_error or f"partition {self._partition}: {error}"
 
-    def _cover(self, epoch: int, records: list[Record], piece: "_Piece") -> None:
+    def _cover(self, epoch: int, records: list[Record], piece: Piece) -> None:
         """Note which offsets were read, and where one is missing."""
         first, last, whole = records[0], records[-1], records[0]
         if last.offset - first.offset >= len(records):
@@ -219,7 +254,7 @@ class LogReader:
 
     # -- records ---------------------------------------------------------------------------------
 
-    def _read(self, epoch: int, batch: int, records: list[Record], piece: "_Piece") -> None:
+    def _read(self, epoch: int, batch: int, records: list[Record], piece: Piece) -> None:
         """Add the records of a batch; its base offset is its number."""
         runs, places, newest = piece.runs, self._places, piece.newest
         for record in records:  # nearly all are commits with a key that was seen before
@@ -239,7 +274,7 @@ class LogReader:
                 if value is not None:
                     run.add(offset, ms)
 
-    def _decoded(self, epoch: int, batch: int, record: Record, piece: "_Piece") -> CommitPlace:
+    def _decoded(self, epoch: int, batch: int, record: Record, piece: Piece) -> CommitPlace:
         """Return the place of a commit; add any other record to `piece`."""
         key = record.key or b""
         try:
@@ -274,115 +309,3 @@ class LogReader:
         place = (found.group, found.topic, found.partition) if is_wanted else _OTHER
         self._places[key] = place
         return place
-
-
-class _Piece:
-    """The items of one response."""
-
-    def __init__(self) -> None:
-        self.newest: dict[CommitPlace, bytes | None] = {}
-        self.runs: dict[bytes | None, _Run] = {}
-        """Runs that may go on, by the key of their commits."""
-        self._of_group: dict[str, list[bytes | None]] = {}
-        """Group -> keys in `runs`."""
-        self._records: list[GroupRecord] = []
-        self._ended: list[CommitRun] = []
-        self._spans: list[Span] = []
-        self._epoch: int | None = None
-        """Leader epoch of the last span."""
-        self._last: Record | None = None
-        self._more = 0
-        """Last record, and number, of those that are to be added to the last span."""
-
-    def begin(
-        self, key: bytes | None, place: CommitPlace, offset: int, ms: int, epoch: int
-    ) -> None:
-        """Begin a run with its first commit."""
-        self.runs[key] = _Run(place, offset, ms, epoch)
-        self._of_group.setdefault(place[0], []).append(key)
-
-    def add(self, record: GroupRecord) -> None:
-        """Add a record about a group, which ends its runs: members may own other partitions."""
-        self._records.append(record)
-        for key in self._of_group.pop(record.group, ()):
-            self._ended.append(self.runs.pop(key).ended())
-
-    def end_runs(self) -> None:
-        """End all runs: another leader writes, and members could not commit before it did."""
-        self._ended += (each.ended() for each in self.runs.values())
-        self.runs.clear()
-        self._of_group.clear()
-
-    def covers(self, epoch: int, last: Record, records: int) -> bool:
-        """Add records without a gap to the last span; False if that is of another epoch."""
-        if epoch != self._epoch:
-            return False
-        self._last, self._more = last, self._more + records
-        return True
-
-    def cover(self, span: Span) -> None:
-        """Add a span, joined to the last one if that is of the same epoch."""
-        self._end_span()
-        epoch = -1 if span.leader_epoch is None else span.leader_epoch
-        if epoch != self._epoch:
-            self.end_runs()
-        self._epoch = epoch
-        last = self._spans[-1] if self._spans else None
-        if last is None or last.leader_epoch != span.leader_epoch:
-            self._spans.append(span)
-            return
-        self._spans[-1] = span._replace(
-            first_offset=last.first_offset,
-            first_ms=last.first_ms,
-            records=last.records + span.records,
-        )
-
-    def _end_span(self) -> None:
-        """Add the records of `covers` to the last span."""
-        if self._last is not None:
-            span, last = self._spans[-1], self._last
-            self._spans[-1] = span._replace(
-                last_offset=last.offset,
-                last_ms=last.timestamp_ms,
-                records=span.records + self._more,
-            )
-        self._last, self._more = None, 0
-
-    def items(self) -> list[Fed]:
-        """Return all items by their first offset; a record comes before a span that it begins."""
-        self._end_span()
-        runs = (*self._ended, *(each.ended() for each in self.runs.values()))
-        return sorted((*self._records, *runs, *self._spans), key=itemgetter(0))
-
-
-class _Run:
-    """A `CommitRun` that may go on."""
-
-    __slots__ = (
-        *("_commits", "_epoch", "_first_ms", "_first_offset", "_last_ms", "_last_offset"),
-        *("_latest_ms", "_longest_ms", "place"),
-    )
-
-    def __init__(self, place: CommitPlace, offset: int, ms: int, epoch: int) -> None:
-        self.place, self._commits, self._longest_ms, self._epoch = place, 1, 0, epoch
-        self._first_offset = self._last_offset = offset
-        self._first_ms = self._last_ms = self._latest_ms = ms
-
-    def add(self, offset: int, ms: int) -> None:
-        """Add the next commit."""
-        pause = ms - self._last_ms
-        self._last_offset, self._last_ms = offset, ms
-        self._commits += 1
-        self._longest_ms = max(self._longest_ms, pause)
-        if ms > self._latest_ms:
-            self._latest_ms = ms
-        elif ms < self._first_ms:
-            self._first_ms = ms
-
-    def ended(self) -> CommitRun:
-        """Return the run."""
-        group, topic, partition = self.place
-        first_ms, last_ms = self._first_ms, self._latest_ms
-        about = self._commits, self._longest_ms, self._epoch
-        first, last = self._first_offset, self._last_offset
-        return CommitRun(first, last, group, topic, partition, first_ms, last_ms, *about)

@@ -46,7 +46,7 @@ class Report:
         fold = self._folds[partition]
         unknown = fold.reader.unknown.total()
         before = self._told[partition]
-        now = fold.dropped, fold.reader.unreadable, unknown, fold.gaps, fold.offsets.dropped
+        now = fold.dropped, fold.unreadable, unknown, fold.gaps, fold.offsets.dropped
         if now == before:
             return
         self._told[partition] = now
@@ -55,7 +55,7 @@ class Report:
             most = {"groups": GROUPS_MOST, "members_and_partitions": SIZE_MOST}
             _log.warning("limit reached", limit="observed groups", **where, **most, times=times)
         if now[1] > before[1] and (times := self._seldom.due("unreadable")):
-            error = fold.reader.first_error
+            error = fold.first_error
             _log.warning("records cannot be read", **where, first=error, times=times)
         if now[2] > before[2] and (times := self._seldom.due("unknown")):
             types = sorted(fold.reader.unknown)
@@ -104,7 +104,7 @@ def numbers(
         "observer_fetches": tail.fetches,
         "observer_fetch_failures": tail.failures,
         "observer_losses": tail.losses + sum(each.gaps for each in folds),
-        "observer_records_unreadable": sum(each.reader.unreadable for each in folds),
+        "observer_records_unreadable": sum(each.unreadable for each in folds),
         "observer_groups_dropped": sum(each.dropped for each in folds),
         "observer_events_dropped": store.events_dropped,
         "observer_asks": asked.groups.sent,

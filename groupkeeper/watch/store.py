@@ -31,6 +31,7 @@ from groupkeeper.storage.observer_mark import OtherDirectory, check_mark
 from groupkeeper.storage.store import Store
 from groupkeeper.watch.answers import ClusterAnswers
 from groupkeeper.watch.partition import FoldStep, PartitionWatch, StateRecord
+from groupkeeper.watch.records import LAST_OFFSET
 
 STATE_TOPIC: Final = "__observer"
 """Name of the logs of the state, without the partition."""
@@ -153,9 +154,9 @@ class WatchStore:
 
     # -- appending -------------------------------------------------------------------------------
 
-    def feed(self, fold: PartitionWatch, data: bytes) -> FoldStep:
-        """Add a response, and make its events durable."""
-        step = fold.feed(data)
+    def feed(self, fold: PartitionWatch, data: bytes, log_end: int = LAST_OFFSET) -> FoldStep:
+        """Add a response, and make its events durable. Raises CorruptBatch as the fold does."""
+        step = fold.feed(data, log_end)
         if step.events:
             self._commit_events(fold.partition, step.events)
         return step

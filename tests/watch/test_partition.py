@@ -241,6 +241,25 @@ def test_what_is_no_batch_is_refused() -> None:
         begun().feed(bytes(100))
 
 
+def test_what_is_in_front_of_no_batch_is_folded_first() -> None:
+    fold = begun()
+    step = fold.feed(batch([group("g", 1, "ann")]) + bytes(100))
+    assert (step.position, types(step.events)[0]) == (1, "group_created")
+    with pytest.raises(CorruptBatch):
+        fold.feed(bytes(100))
+    assert fold.position == 1
+
+
+def test_a_group_whose_value_cannot_be_read_is_counted() -> None:
+    key, value = group("g", 2, "ann")
+    fold = begun()
+    fold.feed(batch([group("g", 1, "ann")]))
+    assert (fold.unreadable, fold.first_error) == (0, "")
+    fold.feed(batch([(key, b"\0\x63" + value[2:])], base=1))
+    assert fold.unreadable == 1
+    assert fold.first_error == "partition 0: offset 1: unreadable value of group 'g'"
+
+
 def test_a_batch_that_is_cut_off_waits_for_the_next_response() -> None:
     fold = begun()
     data = batch([group("g", 1, "ann")], base=0)

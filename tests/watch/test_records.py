@@ -262,9 +262,23 @@ def old() -> bytes:
     return struct.pack(">qi", 1, 22) + struct.pack(">IbbqII", 0, 1, 0, NOW, 0, 0)[:22]
 
 
+def changed(at: int, change: bytes, base: int = 1) -> bytes:
+    """A batch with some other bytes in its header."""
+    data = good(base)
+    return data[:at] + change + data[at + len(change) :]
+
+
+MAGIC_AT, DELTA_AT, COUNT_AT = 16, 23, 57
+NEGATIVE = b"\xff\xff\xff\xff"
+DAMAGED = "the batch at offset 1 has a damaged header, or is of a later format"
+
+
 @pytest.mark.parametrize(
     ("made", "error"),
     [
+        (lambda: changed(MAGIC_AT, b"\3"), DAMAGED),
+        (lambda: changed(DELTA_AT, NEGATIVE), DAMAGED),
+        (lambda: changed(COUNT_AT, NEGATIVE), DAMAGED),
         (spoiled, "the batch at offset 1 has a wrong checksum"),
         (altered, "the batch at offset 1 has a wrong checksum"),
         (untold, "offset 1: "),
@@ -279,6 +293,28 @@ def test_a_batch_that_cannot_be_read_is_a_loss(made: Any, error: str) -> None:
     assert reader.known == KnownOffsets(2, (2,))
     assert reader.unreadable == 1
     assert reader.first_error.startswith(f"partition 9: {error}")
+
+
+@pytest.mark.parametrize("base", [1 << 40, -1, 0])
+def test_the_offset_of_a_damaged_batch_is_not_relied_on(base: int) -> None:
+    data = struct.pack(">q", base) + spoiled()[8:]
+    assert LogReader(9).feed(good(0) + data + good(2), 0, 3)[0] == 3
+    assert LogReader(9).feed(good(0) + data, 0, 3)[0] == 2
+    assert LogReader(9).feed(data, 1, 3)[0] == 2
+
+
+def test_the_offset_of_a_damaged_batch_behind_a_gap_is_passed() -> None:
+    assert LogReader(9).feed(changed(MAGIC_AT, b"\3", 700), 1, 900)[0] == 701
+
+
+@pytest.mark.parametrize("length", [0, -5, 20])
+def test_behind_a_damaged_length_nothing_is_read(length: int) -> None:
+    data = changed(8, struct.pack(">i", length))
+    following, items = LogReader(9).feed(good(0) + data + good(2), 0)
+    assert following == 1
+    assert [each[:2] for each in items if isinstance(each, CommitRun)] == [(0, 0)]
+    with pytest.raises(CorruptBatch, match="the batch at offset 1 is said to have"):
+        LogReader(9).feed(data + good(2), 1)
 
 
 def test_the_first_error_stays() -> None:
