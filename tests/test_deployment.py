@@ -19,7 +19,7 @@ from groupkeeper.observe.metrics import Metrics, PartitionSnapshot
 from groupkeeper.observe.pages import pages
 from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import TABLE
-from groupkeeper.watch.observer import ObserveOptions
+from groupkeeper.watch.options import ObserveOptions
 
 ROOT = Path(__file__).parent.parent
 UNIT = ROOT / "packaging" / "groupkeeper.service"

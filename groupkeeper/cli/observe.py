@@ -91,7 +91,7 @@ def observe(
     from groupkeeper.settings.table import SettingsError
     from groupkeeper.watch.main import ObserverProcess
     from groupkeeper.watch.main import observe as run
-    from groupkeeper.watch.observer import ObserveOptions
+    from groupkeeper.watch.options import ObserveOptions
     from groupkeeper.watch.settings import observer_settings
 
     try:

@@ -18,9 +18,10 @@ from groupkeeper.settings.options import format_address
 from groupkeeper.settings.table import SettingsError
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.topics.names import GROUP_TOPIC
-from groupkeeper.watch.observer import ObserveOptions, Observer
+from groupkeeper.watch.observer import Observer
+from groupkeeper.watch.options import ObserveOptions
 from groupkeeper.watch.report import known_since_ms
-from groupkeeper.watch.tail import NoRight, TopicChanged
+from groupkeeper.watch.topic import NoRight, TopicChanged
 from groupkeeper.watch.waiting import WaitingPort, wait_for_topic
 
 SWITCH_S: Final = 0.001

@@ -7,23 +7,21 @@ the HTTP port. Nothing is written to the cluster.
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from groupkeeper.client import Client
 from groupkeeper.client.partitions import EARLIEST, list_offsets
-from groupkeeper.clock import Clock
 from groupkeeper.groups.event_limits import Personal
 from groupkeeper.groups.lag import GroupLags
 from groupkeeper.groups.sight import ScrapeLook
 from groupkeeper.observe.logs import Logger
 from groupkeeper.observe.metrics import Metrics
+from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.server.retention_lines import RetentionLines, topics_failed
 from groupkeeper.server.tls import ListenersTls
-from groupkeeper.settings.options import Address, ServeOptions
+from groupkeeper.settings.options import ServeOptions
 from groupkeeper.settings.table import Settings
 from groupkeeper.storage.errors import LockLost
 from groupkeeper.storage.files.files import Files
@@ -35,10 +33,12 @@ from groupkeeper.turns import PacedTurns
 from groupkeeper.watch.asking import Asker
 from groupkeeper.watch.cluster_asking import ClusterAsker
 from groupkeeper.watch.ends import LogEnds
+from groupkeeper.watch.options import ObserveOptions, ObserverWorld
 from groupkeeper.watch.partition import FoldStep, PartitionWatch
 from groupkeeper.watch.report import AskCounts, Report, answered, numbers
 from groupkeeper.watch.store import WatchStore
-from groupkeeper.watch.tail import RECREATED, Tail, TopicSeen
+from groupkeeper.watch.tail import RECREATED, Tail
+from groupkeeper.watch.topic import UNTOLD_ID, TopicSeen, is_other
 from groupkeeper.watch.views import WRITTEN, WatchedGroup, WatchedGroups, counts_of, view_of
 
 if TYPE_CHECKING:
@@ -58,31 +58,6 @@ VIEWS_IN_A_SLICE: Final = 200
 
 T = TypeVar("T")
 _log = Logger("observer")
-
-
-@dataclass(slots=True)
-class ObserveOptions:
-    """The arguments of an observer."""
-
-    bootstrap: str
-    data_dir: Path
-    http: Address = ("127.0.0.1", 9644)
-    settings: Settings = field(default_factory=Settings)
-    """Of the HTTP port; see `observer_settings`."""
-    unused_keys: tuple[str, ...] = ()
-    """Settings of variables that an observer does not take; they are named in a log line."""
-    ask: bool = True
-    """Whether coordinators are asked what the log does not say."""
-
-
-@dataclass(slots=True)
-class ObserverWorld:
-    """External dependencies; tests have their own."""
-
-    files: Files = field(default_factory=Files)
-    clock: Callable[[asyncio.AbstractEventLoop], Clock] = Clock
-    executor: Callable[[], Executor] = lambda: ThreadPoolExecutor(1, thread_name_prefix="watch")
-    topics: TopicsWorld | None = None
 
 
 class Taken(NamedTuple):
@@ -188,11 +163,14 @@ class Observer:
 
     async def _begin(self) -> None:
         """Begin at the start of the logs that were never read, and of those created anew."""
+        known = {each.topic_id for each in self.folds} - {"", UNTOLD_ID}
+        if self._seen.topic_id == UNTOLD_ID and known:  # the broker that answered is older
+            self._seen = replace(self._seen, topic_id=min(known))
         new = [each.partition for each in self.folds if not each.has_begun]
         other = [
             each.partition
             for each in self.folds
-            if each.has_begun and each.topic_id != self._seen.topic_id
+            if each.has_begun and is_other(each.topic_id, self._seen.topic_id)
         ]
         places = [(GROUP_TOPIC, number) for number in (*new, *other)]
         starts = await list_offsets(self._client, places, EARLIEST) if places else {}
@@ -200,6 +178,7 @@ class Observer:
             start = starts[GROUP_TOPIC, number] or 0
             await self.call(self.folds[number].begin, start, self._seen.topic_id)
             self._positions[number] = start
+        self.identified(self._seen.topic_id)
         for number in other:
             start = starts[GROUP_TOPIC, number] or 0
             await self.lost(number, start, RECREATED, self._seen.topic_id)
@@ -266,14 +245,16 @@ class Observer:
         return self._epochs[partition]
 
     async def take(self, partition: int, start: int, data: bytes, end: int) -> None:
-        """Implements `Sink.take`."""
+        """Implements `Sink.take`. Raises StorageError and OSError, too."""
         received_ms = self.clock.wall()
         async with self._locks[partition]:
             if start != self._positions[partition]:
                 return
             if data:
-                taken = await self.call(self._feed, self.folds[partition], data)
+                taken = await self.call(self._feed, self.folds[partition], data, end)
                 await self._publish(partition, taken)
+                if taken.position == start:
+                    raise CorruptBatch(f"no batch is whole in {len(data)} bytes")
                 self._unsaved_bytes[partition] += len(data)
                 if self._unsaved_bytes[partition] >= CHECKPOINT_BYTES:
                     await self._save(partition)
@@ -297,8 +278,13 @@ class Observer:
             taken = await self.call(self._lose, fold, offset, why, at_ms)
             await self._publish(partition, taken)
 
-    def _feed(self, fold: PartitionWatch, data: bytes) -> Taken:
-        return self._taken(fold, lambda: self.watch_store.feed(fold, data))
+    def identified(self, topic_id: str) -> None:
+        """Implements `Sink.identified`."""
+        for each in self.folds:
+            each.topic_id = topic_id
+
+    def _feed(self, fold: PartitionWatch, data: bytes, end: int) -> Taken:
+        return self._taken(fold, lambda: self.watch_store.feed(fold, data, end))
 
     def _lose(self, fold: PartitionWatch, offset: int, why: str, at_ms: int) -> Taken:
         return self._taken(fold, lambda: self.watch_store.lose(fold, offset, why, at_ms))

@@ -13,12 +13,12 @@ Source: Kafka's `AbstractFetch` and `FetchCollector` (retriable errors), `Partit
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from groupkeeper.backoff import Backoff
 from groupkeeper.client import CallFailed, Client
-from groupkeeper.client.partitions import EARLIEST, LATEST, describe_topics, list_offsets
+from groupkeeper.client.partitions import EARLIEST, LATEST, list_offsets
 from groupkeeper.observe.logs import Logger
 from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.fetch import (
@@ -27,6 +27,8 @@ from groupkeeper.protocol.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
+from groupkeeper.protocol.record_batch import CorruptBatch
+from groupkeeper.watch.topic import UNTOLD_ID, NoRight, TopicChanged, TopicSeen, is_other, look
 
 WAIT_MS: Final = 500
 """How long a broker waits for records before it answers a Fetch."""
@@ -52,32 +54,6 @@ RECREATED: Final = "the topic was created anew"
 _log = Logger("observer")
 
 
-class TopicChanged(Exception):
-    """The topic has another number of partitions now; the message is one line."""
-
-
-class NoRight(Exception):
-    """A right on the topic is missing; the message is one line."""
-
-    def __init__(self, topic: str, operation: str) -> None:
-        """`operation`: what is denied, READ or DESCRIBE, which READ includes."""
-        super().__init__(
-            f"the cluster denies this user {operation} on the topic {topic}: grant READ on the "
-            f"topic {topic}, and DESCRIBE on groups for `groupkeeper why` and `groupkeeper groups`"
-        )
-
-
-@dataclass(slots=True, frozen=True)
-class TopicSeen:
-    """The topic in the metadata of the cluster."""
-
-    topic_id: str
-    """In hex; zeros if the cluster does not tell."""
-    leaders: dict[int, int]
-    """Node id of the leader by partition, of those that have one."""
-    partitions: int
-
-
 class Sink(Protocol):
     """Receives what is read."""
 
@@ -88,7 +64,13 @@ class Sink(Protocol):
         """Return the leader epoch of the record before `position`; -1 if it is unknown."""
 
     async def take(self, partition: int, start: int, data: bytes, end: int) -> None:
-        """Take a response to a Fetch from `start`, with the end of the log. Moves `position`."""
+        """Take a response to a Fetch from `start`, with the end of the log. Moves `position`.
+
+        Raises CorruptBatch if the response has bytes, but no batch that can be told apart.
+        """
+
+    def identified(self, topic_id: str) -> None:
+        """Note the id of the topic, which brokers did not tell before."""
 
     async def lost(self, partition: int, offset: int, why: str, topic_id: str) -> None:
         """Note that the log goes on at `offset`, which is not `position`."""
@@ -103,19 +85,6 @@ class TailStats:
     failures: int = 0
     """Requests that failed, and partitions with an error in a response."""
     losses: int = 0
-
-
-async def look(client: Client, topic: str) -> TopicSeen:
-    """Look the topic up. Raises CallFailed and NoRight."""
-    [row] = await describe_topics(client, [topic])
-    if row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-        raise NoRight(topic, "DESCRIBE")
-    if row.error_code:
-        code = ErrorCode(row.error_code)
-        raise CallFailed("Metadata", None, code, f"topic {topic}")
-    leaders = {each.partition_index: each.leader_id for each in row.partitions}
-    known = {partition: node for partition, node in leaders.items() if node >= 0}
-    return TopicSeen(bytes(row.topic_id).hex(), known, len(leaders))
 
 
 class Tail:
@@ -139,6 +108,7 @@ class Tail:
         """Whether a line about the present outage was written."""
         self._has_read = False
         """Whether any partition was read."""
+        self._comparing = asyncio.Lock()
         self._old: set[int] = set()
         """Brokers whose Fetch has no last epoch, since the last look."""
 
@@ -196,16 +166,14 @@ class Tail:
 
     async def _check(self, seen: TopicSeen) -> None:
         """Compare the topic with what was seen before, and place its partitions."""
-        before, self._seen = self._seen, seen
         self._old.clear()
-        if seen.partitions != before.partitions:
+        if seen.partitions != self._seen.partitions:
             raise TopicChanged(
                 f"the topic {self._topic} has {seen.partitions} partitions instead of "
-                f"{before.partitions}: its groups are in other partitions now; start anew with an "
-                "empty --data"
+                f"{self._seen.partitions}: its groups are in other partitions now; start anew with "
+                "an empty --data"
             )
-        if seen.topic_id != before.topic_id:
-            await self.begin_anew(seen.topic_id)
+        await self._compare(seen)
         for node, partitions in self._of_node.items():
             for each in [*partitions]:
                 if seen.leaders.get(each) != node:
@@ -213,11 +181,22 @@ class Tail:
                     self._homeless[each] = None
         self._place(seen)
 
-    async def begin_anew(self, topic_id: str) -> None:
-        """Read a topic that was created anew from its start. Raises CallFailed."""
-        places = [(self._topic, each) for each in range(self._seen.partitions)]
-        for (_, partition), start in (await list_offsets(self._client, places, EARLIEST)).items():
-            await self._lose(partition, start or 0, RECREATED, topic_id)
+    async def _compare(self, seen: TopicSeen) -> None:
+        """Read a topic that was created anew from its start. Raises CallFailed; then the next look
+        compares again.
+        """
+        async with self._comparing:
+            known = self._seen.topic_id
+            if is_other(known, seen.topic_id):
+                places = [(self._topic, each) for each in range(seen.partitions)]
+                starts = await list_offsets(self._client, places, EARLIEST)
+                for (_, partition), start in starts.items():
+                    await self._lose(partition, start or 0, RECREATED, seen.topic_id)
+            elif seen.topic_id == UNTOLD_ID:  # brokers of two versions answer in turn
+                seen = replace(seen, topic_id=known)
+            elif known == UNTOLD_ID:
+                self._sink.identified(seen.topic_id)
+            self._seen = seen
 
     def _place(self, seen: TopicSeen) -> None:
         for partition in [*self._homeless]:
@@ -294,8 +273,13 @@ class Tail:
             data = bytes(row.records or b"")
             self.stats.bytes += len(data)
             self._has_read = True
-            await self._sink.take(number, start, data, row.high_watermark)
-            self._succeed(number)
+            try:
+                await self._sink.take(number, start, data, row.high_watermark)
+            except CorruptBatch as problem:
+                why = f"partition {number} at offset {start}: {problem}"
+                self._leave(partitions, [number], why)
+            else:
+                self._succeed(number)
         elif row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             try:
                 await self._out_of_range(number)
@@ -329,9 +313,8 @@ class Tail:
             seen = await look(self._client, self._topic)
         except NoRight as missing:
             raise CallFailed("Metadata", None, ErrorCode.TOPIC_AUTHORIZATION_FAILED) from missing
-        if seen.topic_id != self._seen.topic_id and seen.partitions == self._seen.partitions:
-            self._seen = seen
-            await self.begin_anew(seen.topic_id)
+        if seen.partitions == self._seen.partitions:
+            await self._compare(seen)
 
     async def _lose(self, partition: int, offset: int, why: str, topic_id: str) -> None:
         self.stats.losses += 1

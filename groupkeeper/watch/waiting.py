@@ -30,7 +30,8 @@ from groupkeeper.server.unusable import listening_at
 from groupkeeper.settings.options import Address, ServeOptions, format_address
 from groupkeeper.settings.table import Settings
 from groupkeeper.topics.names import GROUP_TOPIC
-from groupkeeper.watch.tail import PAUSE_FIRST_S, PAUSE_MOST_S, TopicSeen, look
+from groupkeeper.watch.tail import PAUSE_FIRST_S, PAUSE_MOST_S
+from groupkeeper.watch.topic import TopicSeen, look
 
 REASON: Final = (
     f"the cluster has no topic {GROUP_TOPIC}: it is created with the first group, and looked for"

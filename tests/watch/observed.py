@@ -19,8 +19,9 @@ from groupkeeper.protocol.record_batch import decode_records, iter_batches
 from groupkeeper.storage.log.log import Log
 from groupkeeper.topics.names import GROUP_TOPIC
 from groupkeeper.topics.topics import TopicsWorld
-from groupkeeper.watch.observer import ObserveOptions, Observer, ObserverWorld
-from groupkeeper.watch.tail import look
+from groupkeeper.watch.observer import Observer
+from groupkeeper.watch.options import ObserveOptions, ObserverWorld
+from groupkeeper.watch.topic import look
 from tests.simulation.cluster import VirtualClock
 from tests.support.fake_files import FakeDisk, FakeFiles
 from tests.support.served import Served

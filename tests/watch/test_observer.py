@@ -12,6 +12,7 @@ from groupkeeper.observe.metrics import Metrics
 from groupkeeper.observe.status import status_of
 from groupkeeper.protocol.group_events import Event
 from groupkeeper.protocol.messages.delete_groups import DeleteGroupsRequest
+from groupkeeper.protocol.record_batch import CorruptBatch
 from groupkeeper.storage.errors import StorageError
 from groupkeeper.watch.partition import PartitionWatch
 from groupkeeper.watch.report import known_since_ms
@@ -270,6 +271,28 @@ def test_what_cannot_be_read_is_told_once(observed: Observed, lines: Lines) -> N
     told = [line for line in lines() if line["event"] == "records cannot be read"]
     assert [line["partition"] for line in told] == [3]
     assert "wrong checksum" in told[0]["first"]
+
+
+def test_a_group_that_cannot_be_read_is_told(observed: Observed, lines: Lines) -> None:
+    key, value = group("g", 1, "ann")
+    observed.caught_up()
+    start = observed.server.position(3)
+    data = batch([(key, b"\0\x63" + value[2:])], base=start)
+    observed.run(observed.server.take(3, start, data, start + 1))
+    [line] = [line for line in lines() if line["event"] == "records cannot be read"]
+    assert line["first"] == f"partition 3: offset {start}: unreadable value of group 'g'"
+    assert "groupkeeper_observer_records_unreadable_total 1.0" in observed.metrics()
+
+
+@pytest.mark.parametrize("length", [-20, 1 << 30])
+def test_bytes_that_are_no_batch_are_not_passed(observed: Observed, length: int) -> None:
+    observed.caught_up()
+    start = observed.server.position(3)
+    data = bytearray(batch([group("g", 1, "ann")], base=start))
+    data[8:12] = length.to_bytes(4, "big", signed=True)
+    with pytest.raises(CorruptBatch):
+        observed.run(observed.server.take(3, start, bytes(data), start + 1))
+    assert observed.server.position(3) == start
 
 
 def test_a_clock_that_jumps_changes_nothing(observed: Observed) -> None:

@@ -20,11 +20,9 @@ from groupkeeper.watch.tail import (
     PAUSE_MOST_S,
     RECREATED,
     TRUNCATED,
-    NoRight,
     Tail,
-    TopicChanged,
-    look,
 )
+from groupkeeper.watch.topic import NoRight, TopicChanged, look
 from groupkeeper.watch.waiting import wait_for_topic
 from tests.conftest import Lines
 from tests.support.virtual_loop import VirtualLoop
@@ -46,6 +44,9 @@ class Notes:
         self.read: dict[int, list[int]] = {number: [] for number in range(partitions)}
         self.epochs = dict.fromkeys(range(partitions), -1)
         self.losses: list[tuple[int, int, str]] = []
+        self.ids: list[str] = []
+        self.broken: set[int] = set()
+        """Partitions whose next batch cannot be told apart."""
 
     def position(self, partition: int) -> int:
         return self.positions[partition]
@@ -54,7 +55,10 @@ class Notes:
         return self.epochs[partition]
 
     async def take(self, partition: int, start: int, data: bytes, end: int) -> None:
-        assert start == self.positions[partition]
+        if start != self.positions[partition]:  # the topic was created anew meanwhile
+            return
+        if data and partition in self.broken:
+            raise CorruptBatch("a batch of -5 bytes")
         with contextlib.suppress(CorruptBatch):  # the last one may be cut off
             for each in iter_batches(data):
                 if each.base_offset >= start:
@@ -62,18 +66,28 @@ class Notes:
                     self.positions[partition] = each.next_offset
                     self.epochs[partition] = each.leader_epoch
 
+    def identified(self, topic_id: str) -> None:
+        self.ids.append(topic_id)
+
     async def lost(self, partition: int, offset: int, why: str, topic_id: str) -> None:
         self.losses.append((partition, offset, why))
         self.epochs[partition] = -1
         self.positions[partition] = offset
 
 
-def played(play: Play, partitions: int = 1, *, ends_with: type[Exception] | None = None) -> Notes:
+def played(
+    play: Play,
+    partitions: int = 1,
+    *,
+    ends_with: type[Exception] | None = None,
+    topic_id: bytes = bytes(15) + b"\1",
+) -> Notes:
     """Run a tail while `play` runs; then what the sink got."""
     loop = VirtualLoop()
 
     async def run() -> Notes:
         cluster, notes = FakeCluster(partitions), Notes(partitions)
+        cluster.topic_id = topic_id
         client = cast("Client", cluster)
         seen = await look(client, TOPIC)
         tail = Tail(client, TOPIC, seen, notes)
@@ -285,6 +299,79 @@ def test_a_topic_that_was_created_anew_is_read_from_its_start() -> None:
         await until(lambda: notes.read == {0: [0, 1, 0], 1: [0, 0, 1]})
 
     assert played(play, 2).losses == [(0, 0, RECREATED), (1, 0, RECREATED)]
+
+
+def test_a_topic_that_was_created_anew_is_noticed_after_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its new log may be shorter than the old one was, and is not taken for a truncated one."""
+    failures = [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION]
+    list_offsets = tail_module.list_offsets
+
+    async def fail_first(*asked: Any) -> Any:
+        if failures:
+            raise CallFailed("ListOffsets", 0, failures.pop())
+        return await list_offsets(*asked)
+
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        cluster.append(0, *(one(number) for number in range(5)))
+        await until(lambda: len(notes.read[0]) == 5)
+        monkeypatch.setattr(tail_module, "list_offsets", fail_first)
+        cluster.topic_id = bytes(15) + b"\2"
+        cluster.logs = {0: [one(0), one(1)]}
+        await until(lambda: notes.read[0][5:] == [0, 1])
+        await virtual(2 * LOOK_S)
+
+    assert played(play).losses == [(0, 0, RECREATED)]
+    assert not failures
+
+
+def test_an_id_that_brokers_begin_to_tell_is_no_other_topic() -> None:
+    """Brokers are upgraded one by one, and any of them answers."""
+
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        known = cluster.topic_id
+        cluster.append(0, one(0))
+        await until(lambda: len(notes.read[0]) == 1)
+        for each in (bytes(16), known, bytes(16), known):
+            cluster.topic_id = each
+            await virtual(1.1 * LOOK_S)
+        assert not notes.ids, "the first id stays"
+        cluster.topic_id = bytes(15) + b"\2"
+        await until(lambda: len(notes.read[0]) == 2)
+
+    assert played(play).losses == [(0, 0, RECREATED)]
+
+
+def test_an_id_that_was_not_told_before_is_noted_once() -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        await virtual(1.1 * LOOK_S)
+        cluster.topic_id = bytes(15) + b"\1"
+        await virtual(3 * LOOK_S)
+
+    notes = played(play, topic_id=bytes(16))
+    assert (notes.losses, notes.ids) == ([], [(bytes(15) + b"\1").hex()])
+
+
+def test_a_partition_whose_bytes_are_no_batch_waits_and_others_are_read(lines: Lines) -> None:
+    async def play(cluster: FakeCluster, notes: Notes, tail: Tail) -> None:
+        notes.broken.add(0)
+        cluster.append(0, one(0))
+        cluster.append(2, one(0))
+        await until(lambda: notes.read[2] == [0])
+        await virtual(60)
+        assert tail.unread is not None
+        assert tail.unread["partitions"] == 1
+        assert tail.stats.failures < 60 / PAUSE_MOST_S + 10
+        cluster.append(2, one(1))
+        await until(lambda: notes.read[2] == [0, 1], 1)
+        notes.broken.clear()
+        await until(lambda: notes.read[0] == [0])
+        assert tail.unread is None
+
+    played(play, 3)
+    [first, _] = [line for line in lines() if line["logger"] == "observer"]
+    assert first["why"] == "partition 0 at offset 0: a batch of -5 bytes"
 
 
 def test_another_number_of_partitions_ends_the_tail() -> None:
