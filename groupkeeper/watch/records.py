@@ -49,7 +49,7 @@ from groupkeeper.protocol.records.consumer_offsets import (
 )
 from groupkeeper.protocol.records.modern_groups import KNOWN_TYPES, decode_modern_key
 from groupkeeper.watch.commit_heads import VALUE_SIZE, CommitHeads, CommitPlace, CommitStretch
-from groupkeeper.watch.pieces import Piece
+from groupkeeper.watch.response_items import ResponseItems
 
 MOST_KEYS: Final = 100_000
 """Maximum number of decoded keys of commits to keep; if there are more, all are dropped."""
@@ -146,18 +146,18 @@ class LogReader:
 
         Raises CorruptBatch if the first bytes are no batch: it is not known where the next begins.
         """
-        data, piece = bytes(data), Piece()
+        data, items = bytes(data), ResponseItems()
         position, following = 0, start
         while (size := batch_size(data, position)) and position + size <= len(data):
             base, _, _ = _HEAD.unpack_from(data, position)
             last: int | None = base
-            if base < start or not self._lone(data, position, piece):
-                last = self._batch(data, position, start, piece)
+            if base < start or not self._lone(data, position, items):
+                last = self._batch(data, position, start, items)
             if last is None:  # its base offset may be damaged as well
                 last = base if following <= base < end else following
             following, position = max(following, last + 1), position + size
-        self.newest = piece.newest
-        return following, piece.items()
+        self.newest = items.newest
+        return following, items.in_order()
 
     def commits(self, data: bytes, position: int, since: int = 0) -> CommitStretch:
         """Decode the plain batches of one commit each at a position, up to the first other batch,
@@ -173,7 +173,7 @@ class LogReader:
 
     # -- batches ---------------------------------------------------------------------------------
 
-    def _lone(self, data: bytes, position: int, piece: Piece) -> bool:
+    def _lone(self, data: bytes, position: int, items: ResponseItems) -> bool:
         """Add the record of a plain batch of one, which has the time of the batch; False for any
         other, and for a wrong checksum.
 
@@ -191,14 +191,14 @@ class LogReader:
             return False
         records = [Record(offset, ms, key, value, ())]
         self.records += 1
-        self._cover(epoch, records, piece)
-        self._read(epoch, offset, records, piece)
+        self._cover(epoch, records, items)
+        self._read(epoch, offset, records, items)
         place = self._places.get(key)
         if place is not None and value is not None and len(value) == VALUE_SIZE:
             self._heads.learn(data, position, end, place)
         return True
 
-    def _batch(self, data: bytes, position: int, start: int, piece: Piece) -> int | None:
+    def _batch(self, data: bytes, position: int, start: int, items: ResponseItems) -> int | None:
         """Add the records of a batch: all of them, or none if one cannot be told apart. Returns the
         last offset of the batch; None if its header is damaged or of another format.
         """
@@ -216,9 +216,9 @@ class LogReader:
             records = [each for each in records if each.offset >= start]
         if records:
             self.records += len(records)
-            self._cover(header.leader_epoch, records, piece)
+            self._cover(header.leader_epoch, records, items)
             if not header.is_control:
-                self._read(header.leader_epoch, base, records, piece)
+                self._read(header.leader_epoch, base, records, items)
         return header.last_offset
 
     def _lose(self, error: str) -> None:
@@ -229,7 +229,7 @@ class LogReader:
         self.unreadable += 1
         self.first_error = self.first_error or f"partition {self._partition}: {error}"
 
-    def _cover(self, epoch: int, records: list[Record], piece: Piece) -> None:
+    def _cover(self, epoch: int, records: list[Record], items: ResponseItems) -> None:
         """Note which offsets were read, and where one is missing."""
         first, last, whole = records[0], records[-1], records[0]
         if last.offset - first.offset >= len(records):
@@ -243,8 +243,8 @@ class LogReader:
             self._lost_until.append(first.offset)
             self._has_lost = False
         self._next, self.epoch = last.offset + 1, epoch
-        if not (is_whole and piece.covers(epoch, last, len(records))):
-            piece.cover(
+        if not (is_whole and items.covers(epoch, last, len(records))):
+            items.cover(
                 Span(
                     *(first.offset, last.offset, whole.offset, whole.timestamp_ms),
                     *(None if epoch < 0 else epoch, first.timestamp_ms, last.timestamp_ms),
@@ -254,28 +254,28 @@ class LogReader:
 
     # -- records ---------------------------------------------------------------------------------
 
-    def _read(self, epoch: int, batch: int, records: list[Record], piece: Piece) -> None:
+    def _read(self, epoch: int, batch: int, records: list[Record], items: ResponseItems) -> None:
         """Add the records of a batch; its base offset is its number."""
-        runs, places, newest = piece.runs, self._places, piece.newest
+        runs, places, newest = items.runs, self._places, items.newest
         for record in records:  # nearly all are commits with a key that was seen before
             offset, ms, key, value, _ = record
             run = runs.get(key)
             if run is None:
                 place = places.get(key)
                 if place is None:
-                    place = self._decoded(epoch, batch, record, piece)
+                    place = self._decoded(epoch, batch, record, items)
                 if place is _OTHER:
                     continue
                 newest[place] = value
                 if value is not None:
-                    piece.begin(key, place, offset, ms, epoch)
+                    items.begin(key, place, offset, ms, epoch)
             else:
                 newest[run.place] = value
                 if value is not None:
                     run.add(offset, ms)
 
-    def _decoded(self, epoch: int, batch: int, record: Record, piece: Piece) -> CommitPlace:
-        """Return the place of a commit; add any other record to `piece`."""
+    def _decoded(self, epoch: int, batch: int, record: Record, items: ResponseItems) -> CommitPlace:
+        """Return the place of a commit; add any other record to `items`."""
         key = record.key or b""
         try:
             found = decode_key(key)
@@ -297,7 +297,7 @@ class LogReader:
         elif group is not None and self._group in (None, group):
             about = epoch, batch, key_type, group
             whole_key = None if key_type == GROUP_KEY_TYPE else key
-            piece.add(
+            items.add(
                 GroupRecord(record.offset, record.timestamp_ms, *about, whole_key, record.value)
             )
         return _OTHER

@@ -9,7 +9,7 @@ from groupkeeper.protocol.record_batch import Record
 from groupkeeper.watch.commit_heads import CommitPlace
 
 
-class Piece:
+class ResponseItems:
     """The items of one response."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Piece:
             )
         self._last, self._more = None, 0
 
-    def items(self) -> list[Fed]:
+    def in_order(self) -> list[Fed]:
         """Return all items by their first offset; a record comes before a span that it begins."""
         self._end_span()
         runs = (*self._ended, *(each.ended() for each in self.runs.values()))
