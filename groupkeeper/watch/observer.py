@@ -103,8 +103,8 @@ class Observer:
         self._epochs = [-1] * seen.partitions
         self._locks = [asyncio.Lock() for _ in range(seen.partitions)]
         self._unsaved_bytes = [0] * seen.partitions
-        self._saved_s = [0.0] * seen.partitions
         self._loop = asyncio.get_running_loop()
+        self._saved_s = [self._loop.time()] * seen.partitions
         self.clock = self._world.clock(self._loop)
         self.groups = WatchedGroups(seen.partitions, self.clock)
         self._executor = self._world.executor()
