@@ -372,7 +372,8 @@ class Telling:
         """Add the end of the join phase at `end_ms`, and the assignments stored with the record."""
         now, time_ms = self.now, self.record.time_ms
         joined = [{"member": key, "instance": each.instance} for key, each in now.members.items()]
-        fields: dict[str, object] = {"leader": now.leader, "protocol": now.protocol}
+        known = {"leader": now.leader, "protocol": now.protocol}
+        fields: dict[str, object] = {name: each for name, each in known.items() if each is not None}
         self.tell("rebalance_joined", end_ms, fields | {"joined": joined, "missing": []})
         fields = {"moved": moved}
         if instant(time_ms) is not None:  # else the start of ownership is unknown

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from groupkeeper.groups.event_limits import EVENT_BYTES, Personal, fitting
-from groupkeeper.history.fields import checked
 from groupkeeper.history.rows import Told
 from groupkeeper.protocol.group_events import TOPIC, Event, decode
 from groupkeeper.protocol.record_batch import decode_records, iter_batches
@@ -244,8 +243,7 @@ class WatchStore:
 
 def stored_event(told: Told, seq: int) -> Event:
     """Return an inferred event in the form of the topic, with its source and confidence."""
-    event = told.stored()
-    return Event(seq, *event[1:10], checked(event)[0])
+    return Event(seq, *told.stored()[1:])
 
 
 def _last_event(log: Log) -> tuple[int, int]:

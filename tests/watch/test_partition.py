@@ -1,12 +1,13 @@
 """The fold of one partition: events that do not depend on responses, limits, losses, its state."""
 
 import json
+from collections import Counter
 from itertools import accumulate, pairwise
 from random import Random
 
 import pytest
 
-from groupkeeper.history.fields import LAST_MS
+from groupkeeper.history.fields import LAST_MS, checked
 from groupkeeper.history.rows import Told
 from groupkeeper.protocol.record_batch import CorruptBatch, iter_batches
 from groupkeeper.watch.commit_heads import CommitStretch
@@ -283,6 +284,17 @@ MODERN = log(
     )
 )
 """A consumer group of KIP-848."""
+
+
+def test_inferred_events_have_the_fields_of_their_types_and_no_others() -> None:
+    """They are stored as they are."""
+    logs = [MODERN, churn()[0], *(b"".join(wandering_log(seed, 80)) for seed in range(20))]
+    strange = Counter[str]()
+    for data in logs:
+        for told in events_of([data]):
+            event = told.stored()
+            strange.update(f"{event.type}.{name}" for name in checked(event)[1])
+    assert strange == {}
 
 
 def test_groups_whose_partitions_the_server_assigns_go_on_after_a_restore() -> None:
