@@ -1,6 +1,6 @@
 """Asks where the logs end whose offsets the groups of an observed cluster commit: for their lag.
 
-All partitions with a committed offset are asked for in rounds, in the order of their topics: some
+All partitions with a committed offset (`places`) are asked for in rounds, topic by topic: some
 hundred at a time, with one Metadata for topics that were not described in this round, and one
 ListOffsets for each leader, at most `ASKS_PER_S` requests a second. So the ends are as old as a
 round is long: 10 s, or more if there are many partitions. Where logs begin is asked for in every
@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from groupkeeper.backoff import Backoff
 from groupkeeper.client import CallFailed, Client
-from groupkeeper.client.coordinators import chunks
 from groupkeeper.client.partitions import EARLIEST, LATEST, NO_SUCH_RECORD, ask_leader, ask_leaders
 from groupkeeper.clock import Clock
 from groupkeeper.coordinator.records import offset_in
@@ -25,6 +24,7 @@ from groupkeeper.topics.log_positions import Extent, LogName, Position
 from groupkeeper.topics.slices import Pace
 from groupkeeper.turns import Slices, Turns
 from groupkeeper.watch.offsets import TopicOffsets, commits_again
+from groupkeeper.watch.places import CommittedPlaces
 from groupkeeper.watch.rate import Requests
 
 ASKS_PER_S: Final = 4.0
@@ -40,8 +40,6 @@ GONE_S: Final = 30.0
 brokers may learn of a new one late."""
 PARTITIONS_AT_ONCE: Final = 300
 """Maximum number of partitions asked for at a time; more take long to decode."""
-PARTITIONS_MOST: Final = 100_000
-"""Maximum number of partitions with a known end."""
 PAUSE_FIRST_S, PAUSE_MOST_S = 1.0, 60.0
 """First and longest pause after a failed request."""
 
@@ -76,11 +74,9 @@ class LogEnds:
         turns: Turns,
     ) -> None:
         self.requests = Requests(ASKS_PER_S, clock.seconds)
-        self.beyond = 0
-        """Number of partitions whose ends are not asked for because of `PARTITIONS_MOST`."""
         self.catalog = _Catalog()
-        self._client, self._offsets = client, offsets
-        self._clock, self._turns = clock, turns
+        self._client, self._clock, self._turns = client, clock, turns
+        self._places = CommittedPlaces(offsets)
         self._known: dict[LogName, Extent] = {}
         self._asked_ms: dict[LogName, int] = {}
         """When the ends were asked for the last time."""
@@ -88,6 +84,11 @@ class LogEnds:
         """Partitions that do not exist, and since when that is known."""
         self._replicas: dict[str, dict[int, ReplicaRow]] = {}
         """By topic and partition."""
+
+    @property
+    def beyond(self) -> int:
+        """Number of partitions whose ends are not asked for, see `CommittedPlaces.beyond`."""
+        return self._places.beyond
 
     # -- for `GroupLags` -------------------------------------------------------------------------
 
@@ -136,58 +137,57 @@ class LogEnds:
         backoff, number = Backoff(PAUSE_FIRST_S, PAUSE_MOST_S), 0
         while True:
             begun_s = self._clock.seconds()
-            places = await self._turns.run(self._places())
-            if not places:
-                await self._turns.run(self._forget(places))
+            await self._turns.run(self._places.renew(self._forget))
+            if not self._places:
+                await self._turns.run(self._count())
                 await asyncio.sleep(EMPTY_S)
                 continue
             are_wanted = not number % STARTS_EVERY
             number += 1
             topics: _Topics = {}
-            for some in chunks(places, PARTITIONS_AT_ONCE):
+            for some in self._places.chunks(PARTITIONS_AT_ONCE):
                 try:
                     await self._ask(some, topics, with_starts=are_wanted)
                     backoff.reset()
                 except CallFailed as failure:
                     self.requests.failed(_UNKNOWN, str(failure))
                     await asyncio.sleep(backoff.failed())
-            await self._turns.run(self._forget(places))
+            await self._turns.run(self._count())
             await asyncio.sleep(max(0.0, begun_s + ROUND_S - self._clock.seconds()))
 
-    def _places(self) -> Slices[list[LogName]]:
-        """Return the partitions with committed offsets, by topic."""
-        found, pace = dict[LogName, None](), Pace()
-        for groups in self._offsets():
-            for topics in [*groups.values()]:
-                for topic, partitions in [*topics.items()]:
-                    found |= dict.fromkeys((topic, number) for number in [*partitions])
-                    if pace.spent(len(partitions)):
-                        yield
-        self.beyond = max(0, len(found) - PARTITIONS_MOST)
-        return sorted(found)[:PARTITIONS_MOST]
+    def _forget(self, place: LogName) -> None:
+        """Drop what is known of a partition."""
+        self._known.pop(place, None)
+        self._asked_ms.pop(place, None)
+        self._missing_s.pop(place, None)
 
-    def _forget(self, places: Sequence[LogName]) -> Slices[None]:
-        """Drop what is known of partitions without committed offsets."""
-        known, counts, pace = dict[LogName, Extent](), dict[str, int](), Pace()
-        asked_ms, missing_s = dict[LogName, int](), dict[LogName, float]()
-        for place in places:
-            if place in self._missing_s:
-                missing_s[place] = self._missing_s[place]
-            if place in self._known:
-                known[place] = self._known[place]
-                asked_ms[place] = self._asked_ms[place]
-                counts[place[0]] = max(place[1] + 1, len(self.replicas(place[0])))
+    def _count(self) -> Slices[None]:
+        """Count the partitions of topics with a known end, and drop what is known of others."""
+        counts, others, pace = self.catalog.counts, list[str](), Pace()
+        for topic, replicas in self._replicas.items():
+            count = 0
+            for number in self._places.of(topic):
+                if (topic, number) in self._known:
+                    count = max(count, number + 1)
+                if pace.spent():
+                    yield
+            if count:
+                counts[topic] = max(count, len(replicas))
+            else:
+                others.append(topic)
             if pace.spent():
                 yield
-        self._known, self.catalog.counts = known, counts
-        self._asked_ms, self._missing_s = asked_ms, missing_s
-        self._replicas = {topic: self._replicas[topic] for topic in counts}
+        while others:
+            topic = others.pop()
+            counts.pop(topic, None)
+            if pace.spent(1 + len(self._replicas.pop(topic))):
+                yield
 
     async def _ask(self, places: Sequence[LogName], topics: _Topics, *, with_starts: bool) -> None:
         """Ask for the ends of some logs. `topics`: those described in this round; grows. Raises
         CallFailed.
         """
-        if new := {topic for topic, _ in places} - topics.keys():
+        if new := {topic for topic, _ in places if topic not in topics}:
             topics |= await self._describe(sorted(new))
         leaders = {}
         for topic, number in places:
@@ -237,9 +237,7 @@ class LogEnds:
         if denied:
             event, shown = "the lag of groups is not known for all topics", ", ".join(denied[:3])
             self.requests.failed(event, _DENIED, topics=shown)
-        found = await self._turns.run(_replicas_in(rows))
-        self._replicas |= {topic: some for topic, some in found.items() if some}
-        return found
+        return await self._turns.run(_replicas_in(rows, self._replicas))
 
     async def _offsets_at(
         self, leaders: Mapping[LogName, int], places: Sequence[LogName], time_ms: int, nodes: int
@@ -267,8 +265,10 @@ class LogEnds:
 
 
 # Any: rows of Metadata.
-def _replicas_in(rows: list[Any]) -> Slices[_Topics]:
-    """Read, and free, the rows of topics."""
+def _replicas_in(rows: list[Any], known: dict[str, dict[int, ReplicaRow]]) -> Slices[_Topics]:
+    """Read, and free, the rows of topics. `known`: where the replicas of those that exist replace
+    earlier ones, one topic after the other, as these are freed.
+    """
     found, pace = _Topics(), Pace()
     while rows:
         topic = rows.pop()
@@ -285,6 +285,8 @@ def _replicas_in(rows: list[Any]) -> Slices[_Topics]:
             )
             if pace.spent():
                 yield
+        if replicas:
+            known[topic.name] = replicas
     return found
 
 

@@ -26,8 +26,9 @@ from groupkeeper.protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from groupkeeper.turns import PacedTurns
-from groupkeeper.watch import ends as ends_module
+from groupkeeper.topics.slices import ITEMS
+from groupkeeper.turns import PacedTurns, Slices
+from groupkeeper.watch import places as places_module
 from groupkeeper.watch.ends import ASKS_PER_S, GONE_S, PARTITIONS_AT_ONCE, ROUND_S, LogEnds
 from groupkeeper.watch.offsets import AGAIN, CommittedOffsets, TopicOffsets, commits_again
 from tests.conftest import Lines
@@ -264,14 +265,14 @@ class Leaders:
 Play = Callable[[Leaders, dict[str, TopicOffsets], LogEnds], Awaitable[None]]
 
 
-def played(play: Play) -> Leaders:
+def played(play: Play, turns: PacedTurns | None = None) -> Leaders:
     """Ask for ends of logs while `play` runs."""
     loop = VirtualLoop()
 
     async def run() -> Leaders:
         leaders, groups = Leaders(), dict[str, TopicOffsets]()
-        parts = cast("Client", leaders), lambda: [groups], VirtualClock(loop), PacedTurns()
-        ends = LogEnds(*parts)
+        parts = cast("Client", leaders), lambda: [groups], VirtualClock(loop)
+        ends = LogEnds(*parts, turns or PacedTurns())
         running = asyncio.create_task(ends.run())
         try:
             await play(leaders, groups, ends)
@@ -468,13 +469,87 @@ def test_after_a_failure_it_is_asked_again(lines: Lines) -> None:
 
 
 def test_partitions_beyond_the_limit_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ends_module, "PARTITIONS_MOST", 3)
+    monkeypatch.setattr(places_module, "PARTITIONS_MOST", 3)
 
     async def play(leaders: Leaders, groups: dict[str, TopicOffsets], ends: LogEnds) -> None:
         leaders.topics = {"orders": 5}
         put(groups, "g", "orders", 5)
+        put(groups, "h", "orders", 5)
         await virtual(2 * ROUND_S)
         assert ends.beyond == 2
         assert len(await ends.extents([("orders", number) for number in range(5)])) == 3
+        monkeypatch.setattr(places_module, "BEYOND_MOST", 1)
+        await virtual(2 * ROUND_S)
+        assert ends.beyond == 1
 
     played(play)
+
+
+def test_the_same_partitions_are_beyond_the_limit_in_each_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(places_module, "PARTITIONS_MOST", 3)
+
+    async def play(leaders: Leaders, groups: dict[str, TopicOffsets], ends: LogEnds) -> None:
+        leaders.topics = {"a": 1, "orders": 5, "z": 1}
+        places = [("orders", 0), ("orders", 1), ("orders", 2), ("orders", 3), ("a", 0), ("z", 0)]
+        put(groups, "g", "orders", 4)
+        await virtual(2 * ROUND_S)
+        for topic in ("a", "z"):
+            put(groups, topic, topic, 1)
+        groups |= {"g": groups.pop("g")}  # the others are looked at before it
+        await virtual(3 * ROUND_S)
+        assert [*await ends.extents(places)] == places[:3]
+        assert (ends.beyond, ends.catalog.counts) == (3, {"orders": 5})
+        del groups["g"]
+        await virtual(3 * ROUND_S)
+        assert [*await ends.extents(places)] == places[4:]
+        assert (ends.beyond, ends.catalog.counts) == (0, {"a": 1, "z": 1})
+
+    played(play)
+
+
+class Name(str):
+    """The name of a topic, which counts how often names are compared."""
+
+    __slots__ = ()
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+    def __lt__(self, other: str) -> bool:
+        Name.compared += 1
+        return str.__lt__(self, other)
+
+
+class ComparingTurns(PacedTurns):
+    """Notes the most comparisons of names in a slice."""
+
+    most = 0
+
+    async def run(self, slices: Slices[Any]) -> Any:
+        while True:
+            before = Name.compared
+            try:
+                next(slices)
+            except StopIteration as end:
+                return end.value
+            finally:
+                self.most = max(self.most, Name.compared - before)
+
+
+def test_very_many_partitions_are_gone_through_in_slices() -> None:
+    turns, names = ComparingTurns(), [Name(f"t{number}") for number in range(20 * ITEMS)]
+
+    async def play(leaders: Leaders, groups: dict[str, TopicOffsets], ends: LogEnds) -> None:
+        leaders.topics = dict.fromkeys(names, 1)
+        for name in names:
+            put(groups, name, name, 1)
+        await virtual(3 * ROUND_S)
+        assert len(await ends.extents([(name, 0) for name in names])) == len(names)
+
+    played(play, turns)
+    assert turns.most <= ITEMS
