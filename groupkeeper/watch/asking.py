@@ -12,7 +12,7 @@ A group without an answer is asked about again after growing pauses, at the lead
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from groupkeeper.backoff import Backoff
 from groupkeeper.client import CallFailed, Client
@@ -22,6 +22,7 @@ from groupkeeper.protocol.errors import ErrorCode
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.topics.log_positions import LogName
+from groupkeeper.topics.slices import Pace
 from groupkeeper.watch.offsets import TopicOffsets
 from groupkeeper.watch.rate import Requests
 from groupkeeper.watch.retries import TRIES_MOST, GroupRetries
@@ -42,10 +43,10 @@ first is dropped."""
 GROUPS_AT_ONCE: Final = 20
 """Maximum number of groups in a request."""
 MEMBERS_AT_ONCE: Final = 2_000
-"""Maximum number of members of these groups together, by their last records. Their response takes
-2 ms to decode. A larger group is not described."""
+"""Maximum number of members of these groups together, by their last records. A larger group is not
+described."""
 GROUPS_IN_A_SLICE: Final = 100
-"""Groups of a listing that are looked at in one iteration of the event loop."""
+"""Groups of a listing that are shown in one iteration of the event loop."""
 DENIED_MS: Final = 600_000
 """Time for which a group is not asked about again after its description was denied."""
 OMITTED_MOST: Final = 10_000
@@ -59,6 +60,8 @@ PAUSE_FIRST_S, PAUSE_MOST_S = 0.5, 30.0
 """First and longest pause after a failed request to a node."""
 
 _NO_FILTER: Final = "its ListGroups has no filter of states, which Kafka has since version 2.6"
+_STATES: Final = {each: each for each in REBALANCING}
+"""One string for all groups of a listing in the same state."""
 _DENIED: Final = (
     "the user has no right to describe them: grant DESCRIBE on groups, or start with --no-ask; "
     "what their records show is inferred as before"
@@ -227,13 +230,9 @@ class Asker:
         """List the groups of a node that are in a rebalance."""
         leaders, sent_ms = self._leaders(), self._clock.wall()
         request = ListGroupsRequest(states_filter=[*REBALANCING])
-        answer = await self._client.call(request, node=node)
+        answer = await self._client.call_in_slices(request, node=node)
         at_ms = self._clock.wall()
-        found = {
-            each.group_id: each.group_state
-            for each in answer.groups
-            if each.group_state in REBALANCING
-        }
+        found = await _rebalancing_in(answer.groups)
         listing = GroupListing(sent_ms, at_ms, found, leaders)
         self.sightings.listed(node, listing)
         await self._end_phases(node, listing)
@@ -285,16 +284,17 @@ class Asker:
         left = dict.fromkeys(group_ids)
         try:
             sent_ms = self._clock.wall()
-            answer = await self._client.call(DescribeGroupsRequest(groups=group_ids), node=node)
+            request = DescribeGroupsRequest(groups=group_ids)
+            answer = await self._client.call_in_slices(request, node=node)
             at_ms = self._clock.wall()
             denied, unknown, failed = list[str](), list[str](), list[str]()
-            for row in answer.groups:
-                if row.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
+            for row in await _groups_in(answer.groups):
+                if row.error == ErrorCode.GROUP_AUTHORIZATION_FAILED:
                     denied.append(row.group_id)
-                elif row.error_code == ErrorCode.GROUP_ID_NOT_FOUND or row.group_state == DEAD:
+                elif row.error == ErrorCode.GROUP_ID_NOT_FOUND or row.state == DEAD:
                     unknown.append(row.group_id)
-                elif row.error_code:  # it has moved, or is loading
-                    failed.append(f"{row.group_id}: {ErrorCode(row.error_code).name}")
+                elif row.error:  # it has moved, or is loading
+                    failed.append(f"{row.group_id}: {ErrorCode(row.error).name}")
                     continue
                 else:
                     self._described(row, sent_ms, at_ms)
@@ -312,13 +312,10 @@ class Asker:
                 "groups may not be asked about", _DENIED, len(denied), groups=shown
             )
 
-    # Any: a row of DescribeGroups.
-    def _described(self, row: Any, sent_ms: int, at_ms: int) -> None:
-        members = frozenset(each.member_id for each in row.members)
-        self.sightings.described(
-            row.group_id, Description(sent_ms, at_ms, row.group_state, members)
-        )
-        self._groups.of(row.group_id).phases.describe(row.group_id, members)
+    def _described(self, row: "_Described", sent_ms: int, at_ms: int) -> None:
+        description = Description(sent_ms, at_ms, row.state, row.members)
+        self.sightings.described(row.group_id, description)
+        self._groups.of(row.group_id).phases.describe(row.group_id, row.members)
 
     def _omit(self, group_ids: Sequence[str], for_ms: int) -> None:
         """Ask nothing about some groups for a while."""
@@ -327,3 +324,43 @@ class Asker:
         for group_id in group_ids:
             self._omitted[group_id] = self._clock.now() + for_ms
             self.sightings.hidden(group_id)
+
+
+class _Described(NamedTuple):
+    """What is read of a row of DescribeGroups."""
+
+    group_id: str
+    error: int
+    state: str
+    members: frozenset[str]
+
+
+# Any: rows of ListGroups.
+async def _rebalancing_in(rows: list[Any]) -> dict[str, str]:
+    """Return the states of groups in a rebalance. Reads, and frees, the rows in slices."""
+    found, pace = dict[str, str](), Pace()
+    rows.reverse()
+    while rows:
+        row = rows.pop()
+        if (state := _STATES.get(row.group_state)) is not None:
+            found[row.group_id] = state
+        if pace.spent():
+            await asyncio.sleep(0)
+    return found
+
+
+# Any: rows of DescribeGroups.
+async def _groups_in(rows: list[Any]) -> list[_Described]:
+    """Read, and free, rows and their members in slices. They may be of more members than was
+    expected.
+    """
+    found, pace = list[_Described](), Pace()
+    rows.reverse()
+    while rows:
+        row, members = rows.pop(), set[str]()
+        while row.members:
+            members.add(row.members.pop().member_id)
+            if pace.spent():
+                await asyncio.sleep(0)
+        found.append(_Described(row.group_id, row.error_code, row.group_state, frozenset(members)))
+    return found

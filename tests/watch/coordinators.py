@@ -37,6 +37,8 @@ class Coordinators:
         self.groups: dict[str, tuple[str, tuple[str, ...]]] = {}
         """Group -> state and member ids."""
         self.calls: list[tuple[float, int, Message]] = []
+        self.in_slices = set[type]()
+        """Requests whose responses are decoded in slices."""
         self.down: set[int] = set()
         self.silent: set[int] = set()
         """Nodes that answer nothing until the timeout."""
@@ -70,6 +72,10 @@ class Coordinators:
     def sent(self, kind: type) -> list[tuple[float, int, Any]]:
         return [each for each in self.calls if isinstance(each[2], kind)]
 
+    async def call_in_slices(self, request: Message, *, node: int | None = None) -> Any:
+        self.in_slices.add(type(request))
+        return await self.call(request, node=node)
+
     async def call(self, request: Message, *, node: int | None = None) -> Any:
         assert node is not None
         loop, api = asyncio.get_running_loop(), type(request).__name__.removesuffix("Request")
@@ -81,24 +87,23 @@ class Coordinators:
         if node in self.down:
             raise CallFailed(api, node, ErrorCode.BROKER_NOT_AVAILABLE)
         if isinstance(request, ListGroupsRequest):
-            return self._list(request, node)
+            return ListGroupsResponse(groups=self.list(request, node))
         assert isinstance(request, DescribeGroupsRequest)
-        return DescribeGroupsResponse(groups=[self._row(each, node) for each in request.groups])
+        return DescribeGroupsResponse(groups=[self.row(each, node) for each in request.groups])
 
-    def _list(self, request: Any, node: int) -> ListGroupsResponse:
+    def list(self, request: Any, node: int) -> list[ListedGroup]:
         if self.is_old:
             raise CallFailed("ListGroups", node, ErrorCode.UNSUPPORTED_VERSION)
         listed = self.of_node(node)
         if self.listed_by is not None:
             listed = [*self.groups] if self.listed_by == node else []
-        rows = [
+        return [
             ListedGroup(group_id=each, group_state=self.groups[each][0])
             for each in listed
             if self.groups[each][0] in request.states_filter and each not in self.denied
         ]
-        return ListGroupsResponse(groups=rows)
 
-    def _row(self, name: str, node: int) -> DescribedGroup:
+    def row(self, name: str, node: int) -> DescribedGroup:
         if name in self.denied:
             error = ErrorCode.GROUP_AUTHORIZATION_FAILED
             return DescribedGroup(group_id=name, error_code=error)

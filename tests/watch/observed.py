@@ -58,8 +58,8 @@ class ServedCluster:
     def apart(self) -> "ServedCluster":
         return self
 
-    async def call_in_slices(self, request: Message) -> Any:
-        return await self.call(request)
+    async def call_in_slices(self, request: Message, *, node: int | None = None) -> Any:
+        return await self.call(request, node=node)
 
     async def call(self, request: Message, *, node: int | None = None) -> Any:
         api = type(request).__name__

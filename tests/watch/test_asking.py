@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +13,7 @@ from groupkeeper.protocol.message import Message
 from groupkeeper.protocol.messages.describe_groups import DescribeGroupsRequest
 from groupkeeper.protocol.messages.list_groups import ListGroupsRequest
 from groupkeeper.protocol.placement import partition_of
+from groupkeeper.topics.slices import ITEMS
 from groupkeeper.watch import asking
 from groupkeeper.watch.asking import (
     ASKS_PER_S,
@@ -24,6 +25,7 @@ from groupkeeper.watch.asking import (
     UNKNOWN_MS,
     Asker,
 )
+from groupkeeper.watch.phases import IDS_SHOWN
 from groupkeeper.watch.retries import TRIES_MOST
 from tests.conftest import Lines
 from tests.simulation.cluster import VirtualClock
@@ -42,9 +44,11 @@ def observed(served: Served) -> Observed:
     return Observed(served)
 
 
-def played(play: Play, leaders: dict[int, int] | None = None) -> Coordinators:
+def played(
+    play: Play, leaders: dict[int, int] | None = None, loop: VirtualLoop | None = None
+) -> Coordinators:
     """Ask while `play` runs."""
-    loop = VirtualLoop()
+    loop = loop or VirtualLoop()
     there = leaders or {0: 0}
 
     async def run() -> Coordinators:
@@ -241,6 +245,75 @@ def test_members_in_a_request_are_limited() -> None:
         assert asker.requests.dropped == 1
 
     assert described(played(play)) == [["two"], ["one"]]
+
+
+class Row:
+    """A row of a response, which counts how often its id is read."""
+
+    reads = 0
+
+    def __init__(self, row: Any) -> None:
+        self._row = row
+
+    def __getattr__(self, name: str) -> object:
+        Row.reads += name in ("group_id", "member_id")
+        return getattr(self._row, name)
+
+
+class ReadingLoop(VirtualLoop):
+    """Notes the most ids that are read in an iteration."""
+
+    most = 0
+
+    def _run_once(self) -> None:
+        Row.reads = 0
+        super()._run_once()
+        self.most = max(self.most, Row.reads)
+
+
+def test_a_listing_of_very_many_groups_is_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, names = ReadingLoop(), [f"g{number}" for number in range(10 * ITEMS)]
+
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        listed = cluster.list
+        monkeypatch.setattr(cluster, "list", lambda *asked: [Row(each) for each in listed(*asked)])
+        for name in names:
+            cluster.put(name, "ann")
+            cluster.put(name, "ann", state="PreparingRebalance", recorded=False)
+        await virtual(2 * LIST_S)
+        groups = [cluster.views.of(name).peek(name) for name in names]
+        assert {each and each.state for each in groups} == {"PreparingRebalance"}
+
+    cluster = played(play, loop=loop)
+    assert 0 < loop.most <= 2 * ITEMS
+    assert cluster.in_slices == {ListGroupsRequest, DescribeGroupsRequest}
+
+
+def test_a_description_of_very_many_members_is_read_in_slices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop, members = ReadingLoop(), [f"m{number}" for number in range(MEMBERS_AT_ONCE)]
+
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        rows = cluster.row
+
+        def row(*asked: Any) -> Any:
+            found = rows(*asked)
+            found.members = [Row(each) for each in found.members]
+            return found
+
+        monkeypatch.setattr(cluster, "row", row)
+        for name in ("g", "h"):
+            cluster.put(name, "ann")
+            cluster.put(name, *members, state="PreparingRebalance", recorded=False)
+        await virtual(2 * LIST_S)
+        for name in ("g", "h"):
+            view: dict[str, Any] = {"group": name}
+            cluster.views.of(name).phases.show(view, 0)
+            assert len(view["seen"]["came"]) == IDS_SHOWN
+
+    played(play, loop=loop)
+    assert 0 < loop.most <= 2 * ITEMS
 
 
 # -- failures ------------------------------------------------------------------------------------
