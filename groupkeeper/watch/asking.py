@@ -33,6 +33,8 @@ ASKS_PER_S: Final = 4.0
 """Maximum number of these requests per second, to all nodes together."""
 LIST_S: Final = 1.0
 """Interval at which the groups of a node are listed."""
+LIST_AGAIN_S: Final = 600.0
+"""The same of a node that cannot list those in a rebalance: its broker may be upgraded."""
 IDLE_S: Final = 0.1
 """Interval at which a node without anything to ask is looked at again."""
 NODES_S: Final = 5.0
@@ -59,6 +61,7 @@ DEAD: Final = "Dead"
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.5, 30.0
 """First and longest pause after a failed request to a node."""
 
+_NOT_ASKED: Final = "groups cannot be asked about"
 _NO_FILTER: Final = "its ListGroups has no filter of states, which Kafka has since version 2.6"
 _STATES: Final = {each: each for each in REBALANCING}
 """One string for all groups of a listing in the same state."""
@@ -92,7 +95,7 @@ class Asker:
         """Group -> time until which it is not asked about."""
         self._retries = GroupRetries()
         self._cannot_list: set[int] = set()
-        """Nodes whose ListGroups has no filter."""
+        """Nodes whose ListGroups had no filter at the last try."""
 
     async def run(self) -> None:
         """Ask until cancelled. Raises the errors of tasks."""
@@ -107,6 +110,7 @@ class Asker:
                     await asyncio.wait((task,))
                     if not task.cancelled():
                         task.result()
+                    self._cannot_list.discard(node)
                     await self._enqueue_all(self._queues.pop(node, {}))
                 for task in self._tasks.values():
                     if task.done():
@@ -203,7 +207,7 @@ class Asker:
         while True:
             for group_id in self._retries.due(self._clock.seconds()):
                 self._enqueue(group_id)
-            is_due = node not in self._cannot_list and self._clock.seconds() >= list_s
+            is_due = self._clock.seconds() >= list_s
             if not is_due and not self._queues.get(node):
                 await asyncio.sleep(IDLE_S)
                 continue
@@ -211,26 +215,29 @@ class Asker:
             try:
                 if is_due:
                     list_s = self._clock.seconds() + LIST_S
-                    await self._list(node)
+                    if not await self._list(node):
+                        list_s = self._clock.seconds() + LIST_AGAIN_S
                 else:
                     await self._describe(node, self._next(node))
                 backoff.reset()
             except CallFailed as failure:
-                self._failed(node, failure)
+                self.requests.failed(_NOT_ASKED, str(failure))
                 await asyncio.sleep(backoff.failed())
 
-    def _failed(self, node: int, failure: CallFailed) -> None:
-        if failure.error is ErrorCode.UNSUPPORTED_VERSION and failure.api == "ListGroups":
-            self._cannot_list.add(node)
-            self.requests.failed("rebalances under way are not seen", _NO_FILTER, node=node)
-        else:
-            self.requests.failed("groups cannot be asked about", str(failure))
-
-    async def _list(self, node: int) -> None:
-        """List the groups of a node that are in a rebalance."""
+    async def _list(self, node: int) -> bool:
+        """List the groups of a node that are in a rebalance. Returns False if it cannot. Raises
+        CallFailed for other failures.
+        """
         leaders, sent_ms = self._leaders(), self._clock.wall()
         request = ListGroupsRequest(states_filter=[*REBALANCING])
-        answer = await self._client.call_in_slices(request, node=node)
+        try:
+            answer = await self._client.call_in_slices(request, node=node)
+        except CallFailed as failure:
+            if failure.error is not ErrorCode.UNSUPPORTED_VERSION:
+                raise
+            self._note_old(node)
+            return False
+        self._cannot_list.discard(node)
         at_ms = self._clock.wall()
         found = await _rebalancing_in(answer.groups)
         listing = GroupListing(sent_ms, at_ms, found, leaders)
@@ -241,6 +248,15 @@ class Asker:
             self._see(group_id, node, listing, is_idle=is_idle)
             if not number % GROUPS_IN_A_SLICE:
                 await asyncio.sleep(0)
+        return True
+
+    def _note_old(self, node: int) -> None:
+        """Count that a node cannot list its groups, and tell it if that is new."""
+        if node in self._cannot_list:
+            self.requests.failures += 1
+            return
+        self._cannot_list.add(node)
+        self.requests.failed("rebalances under way are not seen", _NO_FILTER, node=node)
 
     async def _end_phases(self, node: int, listing: GroupListing) -> None:
         """Show no rebalance any more of groups that a listing of their coordinator does not name,
@@ -305,7 +321,7 @@ class Asker:
         self._omit(unknown, UNKNOWN_MS)
         self._omit(denied, DENIED_MS)
         if failed:
-            self.requests.failed("groups cannot be asked about", failed[0], len(failed))
+            self.requests.failed(_NOT_ASKED, failed[0], len(failed))
         if denied:
             shown = ", ".join(denied[:3])
             self.requests.failed(

@@ -19,6 +19,7 @@ from groupkeeper.watch.asking import (
     ASKS_PER_S,
     DENIED_MS,
     GROUPS_AT_ONCE,
+    LIST_AGAIN_S,
     LIST_S,
     MEMBERS_AT_ONCE,
     NODES_S,
@@ -482,19 +483,58 @@ def test_a_group_of_another_protocol_is_not_asked_about_with_each_record() -> No
     played(play)
 
 
-def test_a_node_without_a_filter_is_told_once_and_not_asked_again(lines: Lines) -> None:
+def test_a_node_without_a_filter_is_told_once_and_asked_again_after_a_while(lines: Lines) -> None:
     async def play(cluster: Coordinators, asker: Asker) -> None:
         cluster.is_old = True
         await virtual(10)
         cluster.put("g", "ann")
         asker.changed("g")
         await virtual(1)
+        assert len(cluster.sent(ListGroupsRequest)) == 1
+        await virtual(LIST_AGAIN_S)
+        assert len(cluster.sent(ListGroupsRequest)) == 2
+        assert asker.requests.failures == 2
 
     cluster = played(play)
-    assert len(cluster.sent(ListGroupsRequest)) == 1
     assert described(cluster) == [["g"]]
     told = [each for each in lines() if each["event"] == "rebalances under way are not seen"]
     assert len(told) == 1
+
+
+def test_a_node_that_was_upgraded_lists_its_groups(lines: Lines) -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.is_old = True
+        cluster.put("g", "ann")
+        await virtual(10)
+        cluster.is_old = False
+        cluster.put("g", "ann", state="PreparingRebalance", recorded=False)
+        await virtual(LIST_AGAIN_S)
+        group = cluster.views.of("g").peek("g")
+        assert group is not None
+        assert group.state == "PreparingRebalance"
+        cluster.calls.clear()
+        await virtual(10 * LIST_S)
+        assert len(cluster.sent(ListGroupsRequest)) >= 9
+        cluster.is_old = True  # a downgrade
+        await virtual(10 * LIST_S)
+
+    played(play)
+    told = [each for each in lines() if each["event"] == "rebalances under way are not seen"]
+    assert len(told) == 2
+
+
+def test_a_node_without_a_filter_that_comes_back_is_asked_at_once() -> None:
+    async def play(cluster: Coordinators, asker: Asker) -> None:
+        cluster.is_old = True
+        await virtual(10)
+        cluster.leaders = {0: 1}
+        await virtual(2 * NODES_S)
+        cluster.calls.clear()
+        cluster.is_old, cluster.leaders = False, {0: 0}
+        await virtual(2 * NODES_S)
+        assert len(cluster.sent(ListGroupsRequest)) >= NODES_S
+
+    played(play)
 
 
 def test_nodes_that_come_are_asked_and_those_that_are_gone_are_not() -> None:
