@@ -39,12 +39,15 @@ class Failure(NamedTuple):
 
 
 async def describe_configs(
-    client: Client, group_ids: Sequence[str]
+    client: Client, group_ids: Sequence[str], names: Sequence[str] | None = None
 ) -> dict[str, list[GroupConfigValue] | Failure]:
-    """Return the configs of each group, also of groups that do not exist. Raises CallFailed."""
+    """Return the configs of each group, also of groups that do not exist: those with some names, or
+    all. Raises CallFailed.
+    """
+    keys = None if names is None else [*names]
     asked = [
         DescribeConfigsResource(
-            resource_type=ResourceType.GROUP, resource_name=each, configuration_keys=None
+            resource_type=ResourceType.GROUP, resource_name=each, configuration_keys=keys
         )
         for each in group_ids
     ]

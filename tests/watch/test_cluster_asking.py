@@ -34,6 +34,7 @@ from groupkeeper.watch.cluster_asking import (
     ASK_S,
     ASKED_AT_ONCE,
     PAUSE_MOST_S,
+    SESSION_CONFIGS,
     ClusterAsker,
     topic_names,
 )
@@ -58,6 +59,8 @@ class SaidCluster:
         self.session_ms = 50_000
         self.errors = {"no": int(ErrorCode.GROUP_AUTHORIZATION_FAILED)}
         """Errors by group."""
+        self.configs = set[str | None]()
+        """Names of configs that were asked for; with None if all were."""
         self.asked: list[tuple[float, int]] = []
         """Time of each request, and how many things it asked for."""
 
@@ -76,6 +79,8 @@ class SaidCluster:
         now = asyncio.get_running_loop().time()
         assert isinstance(request, DescribeConfigsRequest)
         self.asked.append((now, len(request.resources)))
+        for each in request.resources:
+            self.configs |= {*(each.configuration_keys or [None])}
         return DescribeConfigsResponse(
             results=[self._described(each.resource_name) for each in request.resources]
         )
@@ -199,6 +204,7 @@ def test_settings_of_sessions_are_asked_for_by_group(lines: Lines) -> None:
         want(asker, groups=["g", "no"])
         await virtual(ASK_S)
         assert answers.sessions == {"g": SessionLimit(50_000, 7_000)}
+        assert cluster.configs == {*SESSION_CONFIGS}
         want(asker, groups=["no"])  # its next record
         await virtual(60)
         assert len(cluster.asked) == 1
