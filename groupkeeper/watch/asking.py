@@ -137,7 +137,7 @@ class Asker:
 
     def received(self, partition: int, record_ms: int, now_ms: int) -> None:
         """Note that a record of `record_ms` by the clock of a partition's leader, its newest one,
-        was received as soon as it was written, at `now_ms` (Unix ms by the clock of the observer).
+        was received as soon as it was written, at `now_ms` (monotonic).
         """
         node = self._leaders().get(partition)
         if node is not None:
@@ -228,7 +228,7 @@ class Asker:
         """List the groups of a node that are in a rebalance. Returns False if it cannot. Raises
         CallFailed for other failures.
         """
-        leaders, sent_ms = self._leaders(), self._clock.wall()
+        leaders, sent_ms = self._leaders(), self._clock.now()
         request = ListGroupsRequest(states_filter=[*REBALANCING])
         try:
             answer = await self._client.call_in_slices(request, node=node)
@@ -238,7 +238,7 @@ class Asker:
             self._note_old(node)
             return False
         self._cannot_list.discard(node)
-        at_ms = self._clock.wall()
+        at_ms = self._clock.now()
         found = await _rebalancing_in(answer.groups)
         listing = GroupListing(sent_ms, at_ms, found, leaders)
         self.sightings.listed(node, listing)
@@ -278,8 +278,7 @@ class Asker:
         group = partition.peek(group_id)
         if group is None or listing.leaders.get(partition.index) != node:
             return
-        state, when = listing.rebalancing[group_id], (listing.sent_ms, listing.received_ms)
-        if partition.phases.see(group, state, *when):
+        if partition.phases.see(group, listing.rebalancing[group_id], listing.sent_ms):
             self.changed(group_id)
         elif is_idle and group_id not in self._retries:
             self._enqueue(group_id)
@@ -299,10 +298,10 @@ class Asker:
     async def _describe(self, node: int, group_ids: list[str]) -> None:
         left = dict.fromkeys(group_ids)
         try:
-            sent_ms = self._clock.wall()
+            sent_ms = self._clock.now()
             request = DescribeGroupsRequest(groups=group_ids)
             answer = await self._client.call_in_slices(request, node=node)
-            at_ms = self._clock.wall()
+            at_ms = self._clock.now()
             denied, unknown, failed = list[str](), list[str](), list[str]()
             for row in await _groups_in(answer.groups):
                 if row.error == ErrorCode.GROUP_AUTHORIZATION_FAILED:

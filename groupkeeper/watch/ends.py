@@ -79,7 +79,7 @@ class LogEnds:
         self._places = CommittedPlaces(offsets)
         self._known: dict[LogName, Extent] = {}
         self._asked_ms: dict[LogName, int] = {}
-        """When the ends were asked for the last time."""
+        """When the ends were asked for the last time, in monotonic ms."""
         self._missing_s: dict[LogName, float] = {}
         """Partitions that do not exist, and since when that is known."""
         self._replicas: dict[str, dict[int, ReplicaRow]] = {}
@@ -107,8 +107,8 @@ class LogEnds:
         return {}
 
     def idle(self, topics: TopicOffsets) -> dict[LogName, int]:
-        """Return until when there was nothing to commit for partitions with these offsets, in Unix
-        ms of the observer's clock. Leaves out those whose client commits the same offset again.
+        """Return until when there was nothing to commit for partitions with these offsets, in
+        monotonic ms. Leaves out those whose client commits the same offset again.
         May be called by another thread.
         """
         return {
@@ -199,7 +199,7 @@ class LogEnds:
             if row is not None and row.leader >= 0:
                 leaders[topic, number] = row.leader
         nodes = {*leaders.values()}
-        at_ms = self._clock.wall()
+        at_ms = self._clock.now()
         found = await self._offsets_at(leaders, places, LATEST, len(nodes))
         starts = {}
         if with_starts:

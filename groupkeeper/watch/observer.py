@@ -246,7 +246,7 @@ class Observer:
 
     async def take(self, partition: int, start: int, data: bytes, end: int) -> None:
         """Implements `Sink.take`. Raises StorageError and OSError, too."""
-        received_ms = self.clock.wall()
+        received_ms = self.clock.now()
         async with self._locks[partition]:
             if start != self._positions[partition]:
                 return

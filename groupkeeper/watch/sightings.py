@@ -4,10 +4,11 @@ Listings name all groups of a node that are in a rebalance, so they also show wh
 counts only for groups that the node has described, because it leaves out those that the user may
 not see.
 
-Times are of the observer's clock, and evidence is of the coordinator's. The difference of the two
-is at most the age at which a new record was received: the least one of the last 10 to 20 minutes,
-of all partitions that the node leads. Of a node that no new record came of, nothing is evidence; a
-record that was written before the observer read all of its partition is not new.
+Times are of the observer's monotonic clock, which nobody sets, and evidence is of the coordinator's
+wall clock. The difference of the two is at most the age at which a new record was received: the
+least one of the last 10 to 20 minutes, of all partitions that the node leads. Of a node that no new
+record came of, nothing is evidence; a record that was written before the observer read all of its
+partition is not new.
 """
 
 from collections.abc import Mapping
@@ -82,7 +83,7 @@ class Sightings:
         """By node."""
 
     def received(self, node: int, record_ms: int, now_ms: int) -> None:
-        """Note that a new record of a node, of `record_ms` by its clock, was received now."""
+        """Note that a new record of a node, of `record_ms` by its wall clock, was received now."""
         age_ms = now_ms - record_ms
         known = self._differences.get(node)
         if known is None:

@@ -74,13 +74,13 @@ class WatchedPartition:
         self.left = -1
         """Number of offsets that are left to read; -1 if unknown."""
         self.configs: Mapping[str, Mapping[str, str]] = {}
-        self.phases = SeenPhases()
+        self.phases = SeenPhases(clock)
         self._clock = clock
         self._groups: dict[str, WatchedGroup] = {}
 
     def set(self, group_id: str, view: WatchedGroup | None) -> None:
         """Replace the view of a group; None removes it."""
-        self.phases.renewed(group_id, self._clock.wall())
+        self.phases.renewed(group_id)
         if view is None:
             self._groups.pop(group_id, None)
             return
@@ -137,7 +137,7 @@ class WatchedPartition:
         view["members"] = rows
         if newer is not None:
             return with_epochs(view, newer, self._clock.wall())
-        self.phases.show(view, self._clock.wall())
+        self.phases.show(view)
         return view
 
     def silence(self, group: Group) -> Slices[int | None]:

@@ -23,7 +23,7 @@ from groupkeeper.watch.views import WatchedGroup, WatchedGroups
 from tests.simulation.cluster import VirtualClock
 
 CALL_S = 0.02
-"""How long a call takes."""
+"""How long a call takes; the answer is as of the half of it."""
 
 
 class Coordinators:
@@ -83,9 +83,14 @@ class Coordinators:
         if node in self.silent:
             await asyncio.sleep(self.timeout_s)
             raise CallFailed(api, node, ErrorCode.REQUEST_TIMED_OUT)
-        await asyncio.sleep(CALL_S)
+        await asyncio.sleep(CALL_S / 2)
         if node in self.down:
             raise CallFailed(api, node, ErrorCode.BROKER_NOT_AVAILABLE)
+        answer = self._answer(request, node)
+        await asyncio.sleep(CALL_S / 2)
+        return answer
+
+    def _answer(self, request: Message, node: int) -> ListGroupsResponse | DescribeGroupsResponse:
         if isinstance(request, ListGroupsRequest):
             return ListGroupsResponse(groups=self.list(request, node))
         assert isinstance(request, DescribeGroupsRequest)

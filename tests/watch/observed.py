@@ -28,6 +28,7 @@ from tests.support.served import Served
 from tests.support.slices import whole
 from tests.support.virtual_loop import VirtualExecutor
 from tests.support.web import Web
+from tests.watch.clocks import SteppedClock
 
 VERSIONS: Final = {
     "DescribeGroupsRequest": 5,
@@ -99,7 +100,7 @@ class Observed:
         topics = TopicsWorld(files=self.files, worker=worker, wall_ms=VirtualClock(loop).wall)
         world = ObserverWorld(
             files=self.files,
-            clock=VirtualClock,
+            clock=SteppedClock,
             executor=lambda: VirtualExecutor(loop),
             topics=topics,
         )

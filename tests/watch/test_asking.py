@@ -142,7 +142,7 @@ def test_an_answer_that_is_older_than_the_record_does_not_count() -> None:
     async def play(cluster: Coordinators, asker: Asker) -> None:
         cluster.put("g", "ann")
         cluster.put("g", "ann", state="PreparingRebalance", recorded=False)
-        await virtual(0.5 * CALL_S)
+        await virtual(0.75 * CALL_S)
         assert len(cluster.sent(ListGroupsRequest)) == 1
         cluster.put("g", "ann", "bea")  # the record is read while the answer is on its way
         await virtual(0.5 * LIST_S)
