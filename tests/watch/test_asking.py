@@ -310,7 +310,7 @@ def test_a_description_of_very_many_members_is_read_in_slices(
         await virtual(2 * LIST_S)
         for name in ("g", "h"):
             view: dict[str, Any] = {"group": name}
-            cluster.views.of(name).phases.show(view, 0)
+            cluster.views.of(name).phases.show(view)
             assert len(view["seen"]["came"]) == IDS_SHOWN
 
     played(play, loop=loop)
