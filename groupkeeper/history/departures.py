@@ -7,6 +7,7 @@ then rejoins.
 """
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from groupkeeper.history.causes import EXPIRED, LEFT, MAX_POLL, REMOVED, UNKNOWN
@@ -63,12 +64,30 @@ def start_of(
     # One that shows nothing may have gone on, unless the phase is known to have lasted.
     if quiet and (len(quiet) == len(seen) or setting.waited):
         latest_ms = min(max(quiet) + SLACK_MS, end_ms)
-    learned = [at - _heartbeat_ms(each) for each, at, _ in seen if at is not None]
+    learned = [at - heartbeat_ms(each) for each, at, _ in seen if at is not None]
     if not learned:
         return TimeRange(0, latest_ms)
     if keeps_partitions(now.protocol, now.is_told):
         return TimeRange(min(learned) if len(learned) == len(stayed) else 0, latest_ms)
-    return TimeRange(max(learned), latest_ms)
+    return TimeRange(_last_but_slow(stayed, setting), latest_ms)
+
+
+def _last_but_slow(stayed: Sequence[RecordedMember], setting: CauseEvidence) -> int:
+    """Return when the last member of those that stopped in this join phase can have learned of it,
+    without the very last one: a client that is slow to poll goes on to commit after all others have
+    rejoined. Who stopped before the longest join phase had nothing to commit.
+    """
+    seen = [(each, *setting.of(each)) for each in stayed]
+    learned = [(at - heartbeat_ms(each), each) for each, at, _ in seen if at is not None]
+    latest_ms, slow = max(learned, key=itemgetter(0))
+    since_ms = setting.end_ms - max(each.rebalance_ms for each in stayed) - SLACK_MS
+    stopped = [
+        at - heartbeat_ms(each)
+        for each, at, longest_ms in seen
+        if each is not slow and at is not None and longest_ms is not None
+        if at + longest_ms >= since_ms
+    ]
+    return max(stopped, default=latest_ms)
 
 
 def start_of_others(last: RecordedMember, before: Generation, setting: CauseEvidence) -> TimeRange:
@@ -76,32 +95,36 @@ def start_of_others(last: RecordedMember, before: Generation, setting: CauseEvid
     was the last one to be seen: not long before that, if it would have stopped committing then.
     """
     is_eager = keeps_partitions(before.protocol, before.is_told) is False
-    since_ms = setting.seen_ms(last) - _heartbeat_ms(last) if is_eager else 0
+    since_ms = setting.seen_ms(last) - heartbeat_ms(last) if is_eager else 0
     return TimeRange(max(since_ms, setting.began_ms), setting.end_ms)
 
 
-def _heartbeat_ms(member: RecordedMember) -> int:
+def heartbeat_ms(member: RecordedMember) -> int:
+    """Return the longest interval of heartbeats of a member, if it is set as Kafka's documentation
+    says.
+    """
     return max(HEARTBEAT_MS, member.session_ms // 3)
 
 
 def departure_of(
-    member: RecordedMember, setting: CauseEvidence, start: TimeRange, came_back: bool, begun: bool
+    member: RecordedMember, setting: CauseEvidence, start: TimeRange, begun: bool
 ) -> Departure:
-    """Return why a member is gone. `came_back`: the same client joined in this round. `begun`:
-    something else may have begun the round.
-    """
+    """Return why a member is gone. `begun`: something else may have begun the round."""
     (last_ms, longest_ms), end_ms = setting.of(member), setting.end_ms
     if setting.late == member.member:
         return Departure(UNKNOWN, end_ms, TimeRange(end_ms, end_ms))  # it may leave just then
     if setting.ends_with(member) and [*setting.ended_by] == [member.member]:
         return Departure(EXPIRED, end_ms, TimeRange(end_ms, end_ms))
     if setting.is_silent(member):
-        return _silent(member, setting, start, came_back, begun)
+        return _silent(member, setting, start, begun)
     window = TimeRange(setting.seen_ms(member), end_ms)
+    is_unseen = last_ms is None or last_ms <= setting.began_ms
+    if is_unseen and 0 < member.rebalance_ms - SLACK_MS <= end_ms - setting.began_ms:
+        return Departure(UNKNOWN, end_ms, window)  # it may never have sent SyncGroup
     if member.instance is not None:  # static members do not leave when closed
         return Departure(REMOVED, end_ms, window)
     # In a join phase a member may commit until it learns of it and calls poll.
-    known_ms = setting.seen_ms(member) - _heartbeat_ms(member) - (longest_ms or 0)
+    known_ms = setting.seen_ms(member) - heartbeat_ms(member) - (longest_ms or 0)
     may_be_late = begun and max(known_ms, start.earliest_ms) <= end_ms - member.rebalance_ms
     if may_be_late or setting.reloaded:  # after a load group.max.size may be smaller
         return Departure(UNKNOWN, end_ms, window)
@@ -118,7 +141,7 @@ def _left_in(member: RecordedMember, setting: CauseEvidence) -> TimeRange:
 
 
 def _silent(
-    member: RecordedMember, setting: CauseEvidence, start: TimeRange, came_back: bool, begun: bool
+    member: RecordedMember, setting: CauseEvidence, start: TimeRange, begun: bool
 ) -> Departure:
     """Return why a member is gone that was silent for its session timeout. A member that polled
     too late left no earlier than `max.poll.interval.ms` after what its last commit was for.
@@ -150,7 +173,7 @@ def _silent(
     can_be_late = late.earliest_ms <= latest_ms and start.earliest_ms <= next_ms + poll_ms
     # A client that commits less often than it has to poll shows nothing of its polls.
     is_doubtful = can_be_late and longest_ms < poll_ms
-    if can_have_expired and not is_doubtful and (not can_have_left or came_back):
+    if can_have_expired and not is_doubtful and not can_have_left:
         return expired
     if can_have_left and not can_have_expired:
         return Departure(LEFT, last_ms, _left_in(member, setting))

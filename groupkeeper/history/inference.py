@@ -23,6 +23,7 @@ from groupkeeper.history.departures import (
     Departure,
     TimeRange,
     departure_of,
+    heartbeat_ms,
     share_fate,
     start_of,
     start_of_others,
@@ -120,7 +121,7 @@ def explain(
     if code == LEADER and now.leader in now.members:
         found.by = now.members[now.leader]
     elif code != UNKNOWN and not (UNKNOWN in who and code in (LEFT, EXPIRED)):
-        found.by = _only(who[code], setting)
+        found.by = _only(who[code], now, setting)
     if found.by is not None:
         departure = found.departures.get(found.by.member)
         found.likely = departure.likely if departure else None
@@ -132,9 +133,14 @@ def explain(
     return found
 
 
-def _only(some: Sequence[RecordedMember], setting: CauseEvidence) -> RecordedMember | None:
-    """Return the member behind the first cause, of those with its code; None if several may be."""
-    found = [each for each in some if each.member not in setting.ended_by] or some
+def _only(
+    some: Sequence[RecordedMember], now: Generation, setting: CauseEvidence
+) -> RecordedMember | None:
+    """Return the member behind the first cause, of those with its code; None if several may be. If
+    the group is empty no join phase waited for the last one: all may have gone at the same moment.
+    """
+    ended_by = setting.ended_by if now.members else ()
+    found = [each for each in some if each.member not in ended_by] or some
     return found[0] if len(found) == 1 else None
 
 
@@ -182,17 +188,16 @@ def _departures(
 ) -> dict[str, Departure]:
     """Return why each member that is gone is gone."""
     found: dict[str, Departure] = {}
-    gone, came = changes.gone, {each.identity for each in changes.joined}
+    gone = changes.gone
     all_gone = len(gone) == len(before.members) > 1
     last = max(gone, key=setting.seen_ms, default=None)
     others = start_of_others(last, before, setting) if all_gone and last else start
-    begun = bool(setting.aborted or came or changes.replaced or changes.resubscribed)
+    begun = bool(setting.aborted or changes.joined or changes.replaced or changes.resubscribed)
     firsts = [each.member for each in gone if each.member not in setting.ended_by]
     for each in gone:
         mine = start if each is last or setting.aborted else others
         is_begun = begun or any(member != each.member for member in firsts)
-        is_back = each.identity in came
-        found[each.member] = departure_of(each, setting, mine, is_back, is_begun)
+        found[each.member] = departure_of(each, setting, mine, is_begun)
     if all_gone:
         share_fate(gone, setting, found)
     return found
@@ -228,7 +233,7 @@ def _who(
     others = bool(who.keys() - {RETURNED_UNREADY}) if setting.grown else who or changes.replaced
     is_open = bool(leader) and not setting.converted and not others
     alone = setting.grown or all(each.member == now.leader for each in changes.rejoined)
-    if setting.withheld and keeps is not False and changes.rejoined and (not who or setting.soon):
+    if setting.withheld and keeps is not False and changes.rejoined and setting.soon:
         who[REJOINED] = changes.rejoined
     elif is_open and alone:
         who[LEADER] = leader
@@ -243,19 +248,22 @@ def _first_to_stop(
 ) -> RecordedMember | None:
     """Return the member that stopped committing while all others went on, one of them to the end of
     the join phase: it rejoined first, and waited for them. A member that hangs, on which others
-    wait, does not end so. None if there is no such one.
+    wait, does not end so. None if there is no such one, or it stopped longer before the end than
+    others take to learn of a rebalance and rejoin: it may have had nothing to commit.
     """
     first = min(members, key=lambda each: setting.of(each).last_ms or 0)
     others = [setting.of(each)[:2] for each in members if each is not first]
     longest_ms = setting.of(first).longest_ms
     if longest_ms is None or not others:
         return None
-    until_ms, has_ended = setting.next_ms(first, longest_ms), False
+    until_ms, has_ended, rejoined_ms = setting.next_ms(first, longest_ms), False, 0
+    learned_ms = until_ms + max(heartbeat_ms(each) for each in members if each is not first)
     for last_ms, pause_ms in others:
         if last_ms is None or pause_ms is None or last_ms <= until_ms:
             return None
         has_ended |= last_ms + pause_ms >= setting.end_ms
-    return first if has_ended else None
+        rejoined_ms = max(rejoined_ms, learned_ms + pause_ms)
+    return first if has_ended and setting.end_ms <= rejoined_ms else None
 
 
 def _returned(old: RecordedMember, setting: CauseEvidence, changed: bool) -> Sequence[str]:
@@ -336,6 +344,7 @@ def _possible(
 def _restarts(changes: Changes, departures: Mapping[str, Departure]) -> bool:
     """Return whether all joined members are clients of members that left, and thus left first."""
     left = {each.identity for each in changes.gone if departures[each.member].code == LEFT}
+    left -= {each.identity for each in changes.stayed}  # several clients have the same
     return all(each.identity in left for each in changes.joined)
 
 
@@ -344,5 +353,6 @@ def _are_same_clients(changes: Changes) -> bool:
     a whole session, before whose end their clients join anew; after it, if no other member is
     left, the group would be empty first.
     """
+    stayed = {each.identity for each in changes.stayed}
     came, gone = ({each.identity for each in some} for some in (changes.joined, changes.gone))
-    return came == gone or (came < gone and not changes.stayed)
+    return not came & stayed and (came == gone or (came < gone and not stayed))

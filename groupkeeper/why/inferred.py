@@ -218,8 +218,8 @@ _SENTENCES: Final[Mapping[str, tuple[str, str, str]]] = {
     ),
     REMOVED: (
         "removed",
-        "was removed before its session ended, probably by an administrator",
-        "were removed before their sessions ended, probably by an administrator",
+        "was removed before its session ended, by an administrator or by its application",
+        "were removed before their sessions ended, by an administrator or by their applications",
     ),
     RETURNED_CHANGED: (
         "replaced",
@@ -338,7 +338,8 @@ _ADVICE: Final[Mapping[str, str | Callable[[Round], str]]] = {
     LEFT: _after_leave,
     EXPIRED: _after_expiry,
     REMOVED: (
-        "Ask who removed it: a member with a group.instance.id does not leave when it is closed."
+        "Ask who removed it: a member with a group.instance.id leaves only if its application asks "
+        "for that when it closes the consumer (KIP-1092)."
     ),
     RETURNED_CHANGED: "All members need the same partition.assignment.strategy.",
     RETURNED_UNREADY: ("Restart members one after the other, each when the group is Stable again."),

@@ -92,7 +92,7 @@ def came(*members: dict[str, Any], kind: str = "dynamic") -> list[dict[str, Any]
         ),
         (
             inferred("member_removed_by_admin", POD),
-            "was removed before its session ended, probably by an administrator.",
+            "was removed before its session ended, by an administrator or by its application.",
         ),
         (
             inferred(
