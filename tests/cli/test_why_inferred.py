@@ -284,10 +284,19 @@ async def test_all_of_the_log_is_read_of_a_consumer_group(why: Why) -> None:
     assert "1 of 2 partitions moved." in text
 
 
-async def test_a_bad_batch_is_one_line(why: Why) -> None:
+async def test_a_damaged_batch_is_left_out_and_told(why: Why) -> None:
     made = grown()
     base, at, end, data = made.placed[3]
     made.placed[3] = base, at, end, data[:16] + b"\x07" + data[17:]
+    text, err = await why(node_with(made), *SINCE)
+    assert f"the batch at offset {base} has a damaged header, or is of a later format" in err
+    assert "rebalance to generation 3" in text
+
+
+async def test_bytes_that_are_no_batch_are_one_line(why: Why) -> None:
+    made = grown()
+    base, at, end, data = made.placed[0]
+    made.placed[0] = base, at, end, data[:8] + b"\0\0\0\5" + data[12:]
     _, err = await why(node_with(made), *SINCE, code=1)
     assert "CORRUPT_MESSAGE" in err and err.count("\n") == 1
 
