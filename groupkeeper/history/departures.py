@@ -107,20 +107,19 @@ def heartbeat_ms(member: RecordedMember) -> int:
 
 
 def departure_of(
-    member: RecordedMember, setting: CauseEvidence, start: TimeRange, begun: bool
+    member: RecordedMember, setting: CauseEvidence, start: TimeRange, came_back: bool, begun: bool
 ) -> Departure:
-    """Return why a member is gone. `begun`: something else may have begun the round."""
+    """Return why a member is gone. `came_back`: the same client joined in this round. `begun`:
+    something else may have begun the round.
+    """
     (last_ms, longest_ms), end_ms = setting.of(member), setting.end_ms
     if setting.late == member.member:
         return Departure(UNKNOWN, end_ms, TimeRange(end_ms, end_ms))  # it may leave just then
     if setting.ends_with(member) and [*setting.ended_by] == [member.member]:
         return Departure(EXPIRED, end_ms, TimeRange(end_ms, end_ms))
     if setting.is_silent(member):
-        return _silent(member, setting, start, begun)
+        return _silent(member, setting, start, came_back, begun)
     window = TimeRange(setting.seen_ms(member), end_ms)
-    is_unseen = last_ms is None or last_ms <= setting.began_ms
-    if is_unseen and 0 < member.rebalance_ms - SLACK_MS <= end_ms - setting.began_ms:
-        return Departure(UNKNOWN, end_ms, window)  # it may never have sent SyncGroup
     if member.instance is not None:  # static members do not leave when closed
         return Departure(REMOVED, end_ms, window)
     # In a join phase a member may commit until it learns of it and calls poll.
@@ -141,7 +140,7 @@ def _left_in(member: RecordedMember, setting: CauseEvidence) -> TimeRange:
 
 
 def _silent(
-    member: RecordedMember, setting: CauseEvidence, start: TimeRange, begun: bool
+    member: RecordedMember, setting: CauseEvidence, start: TimeRange, came_back: bool, begun: bool
 ) -> Departure:
     """Return why a member is gone that was silent for its session timeout. A member that polled
     too late left no earlier than `max.poll.interval.ms` after what its last commit was for.
@@ -173,7 +172,7 @@ def _silent(
     can_be_late = late.earliest_ms <= latest_ms and start.earliest_ms <= next_ms + poll_ms
     # A client that commits less often than it has to poll shows nothing of its polls.
     is_doubtful = can_be_late and longest_ms < poll_ms
-    if can_have_expired and not is_doubtful and not can_have_left:
+    if can_have_expired and not is_doubtful and (not can_have_left or came_back):
         return expired
     if can_have_left and not can_have_expired:
         return Departure(LEFT, last_ms, _left_in(member, setting))

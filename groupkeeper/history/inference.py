@@ -188,7 +188,8 @@ def _departures(
 ) -> dict[str, Departure]:
     """Return why each member that is gone is gone."""
     found: dict[str, Departure] = {}
-    gone = changes.gone
+    gone, came = changes.gone, {each.identity for each in changes.joined}
+    came -= {each.identity for each in changes.stayed}  # several clients have the same
     all_gone = len(gone) == len(before.members) > 1
     last = max(gone, key=setting.seen_ms, default=None)
     others = start_of_others(last, before, setting) if all_gone and last else start
@@ -197,7 +198,8 @@ def _departures(
     for each in gone:
         mine = start if each is last or setting.aborted else others
         is_begun = begun or any(member != each.member for member in firsts)
-        found[each.member] = departure_of(each, setting, mine, is_begun)
+        is_back = each.identity in came
+        found[each.member] = departure_of(each, setting, mine, is_back, is_begun)
     if all_gone:
         share_fate(gone, setting, found)
     return found

@@ -93,4 +93,4 @@ def departure(
         began_ms=end_ms,
         aborted=0,
     )
-    return departure_of(before, setting, now, begun=False)
+    return departure_of(before, setting, now, came_back=False, begun=False)

@@ -71,15 +71,6 @@ def test_a_client_id_that_a_member_which_stayed_has_as_well_shows_no_restart() -
     assert cause_of(last_of(made)) == ("unknown", None)
 
 
-def test_a_client_that_is_back_had_not_necessarily_expired() -> None:
-    """It commits less often than its session lasts, and was closed in between."""
-    made = WrittenLog()
-    made.group(0, 1, timed(member("alpha", 0), 10), timed(member("beta1", 1), 10))
-    commits(made, {0: [(5, 200, 30)], 1: [(10, 190, 30)]})
-    made.group(204, 2, timed(member("alpha", 0), 10), timed(member("beta2", 1), 10))
-    assert gone_of(last_of(made)) == {"beta": "unknown"}
-
-
 @pytest.mark.parametrize(("protocol", "idle_s"), [("cooperative-sticky", 100), ("range", 280)])
 def test_a_member_with_nothing_to_commit_did_not_stop_first(protocol: str, idle_s: int) -> None:
     """The leader rejoins; all lists of owned partitions, or of generations, differ."""
@@ -130,24 +121,3 @@ def test_of_members_that_leave_an_empty_group_at_once_none_is_the_first() -> Non
     commits(made, {0: [(1, 60, 5), (62, 62, 1)], 1: [(1.5, 40, 5)]})
     made.group(62.07, 2)
     assert cause_of(last_of(made)) == ("member_left", None)
-
-
-def test_a_member_that_shows_nothing_since_the_record_may_not_have_sent_sync_group() -> None:
-    """Static, of a session longer than the rebalance timeout, and a dynamic one as well."""
-    made = WrittenLog()
-    one, two, new = (
-        timed(member(each, n, instance=each), 600, 300) for n, each in enumerate("abc")
-    )
-    made.group(0, 1, one, two)
-    commits(made, {0: [(5, 112, 5)], 1: [(6, 100, 5)]})
-    made.group(410, 2, one, two, new)  # it was kept when the join phase timed out
-    commits(made, {0: [(415, 712, 5)], 2: [(416, 712, 5)]})
-    made.group(713, 3, one, timed(member("c", 1, 2, instance="c"), 600, 300))
-    assert gone_of(last_of(made)) == {"b": "unknown"}
-    made = WrittenLog()
-    made.group(0, 1, timed(member("a", 0), 45, 30))
-    commits(made, {0: [(5, 100, 5)]})
-    made.group(103, 2, timed(member("a", 0), 45, 30), timed(member("b", 1), 45, 30))
-    commits(made, {0: [(105, 133, 5)]})
-    made.group(135, 3, timed(member("a", 0, 1), 45, 30))
-    assert gone_of(last_of(made)) == {"b": "unknown"}
