@@ -7,7 +7,6 @@ then rejoins.
 """
 
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
 from groupkeeper.history.causes import EXPIRED, LEFT, MAX_POLL, REMOVED, UNKNOWN
@@ -64,30 +63,31 @@ def start_of(
     # One that shows nothing may have gone on, unless the phase is known to have lasted.
     if quiet and (len(quiet) == len(seen) or setting.waited):
         latest_ms = min(max(quiet) + SLACK_MS, end_ms)
-    learned = [at - heartbeat_ms(each) for each, at, _ in seen if at is not None]
+    # When each member can have learned of it, and until when it would have committed again.
+    learned = [
+        (at - heartbeat_ms(each), at + longest_ms if longest_ms is not None else 0)
+        for each, at, longest_ms in seen
+        if at is not None
+    ]
     if not learned:
         return TimeRange(0, latest_ms)
     if keeps_partitions(now.protocol, now.is_told):
-        return TimeRange(min(learned) if len(learned) == len(stayed) else 0, latest_ms)
-    return TimeRange(_last_but_slow(stayed, setting), latest_ms)
+        first_ms = min(learned)[0] if len(learned) == len(stayed) else 0
+        return TimeRange(first_ms, latest_ms)
+    longest_ms = max(each.rebalance_ms for each in stayed) + SLACK_MS
+    return TimeRange(_last_but_slow(learned, setting.end_ms - longest_ms), latest_ms)
 
 
-def _last_but_slow(stayed: Sequence[RecordedMember], setting: CauseEvidence) -> int:
+def _last_but_slow(learned: list[tuple[int, int]], since_ms: int) -> int:
     """Return when the last member of those that stopped in this join phase can have learned of it,
     without the very last one: a client that is slow to poll goes on to commit after all others have
-    rejoined. Who stopped before the longest join phase had nothing to commit.
+    rejoined. Who stopped before `since_ms`, the start of the longest join phase, had nothing to
+    commit.
     """
-    seen = [(each, *setting.of(each)) for each in stayed]
-    learned = [(at - heartbeat_ms(each), each) for each, at, _ in seen if at is not None]
-    latest_ms, slow = max(learned, key=itemgetter(0))
-    since_ms = setting.end_ms - max(each.rebalance_ms for each in stayed) - SLACK_MS
-    stopped = [
-        at - heartbeat_ms(each)
-        for each, at, longest_ms in seen
-        if each is not slow and at is not None and longest_ms is not None
-        if at + longest_ms >= since_ms
-    ]
-    return max(stopped, default=latest_ms)
+    slow = max(range(len(learned)), key=lambda number: learned[number][0])
+    others = learned[:slow] + learned[slow + 1 :]
+    stopped = [at_ms for at_ms, until_ms in others if until_ms and until_ms >= since_ms]
+    return max(stopped, default=learned[slow][0])
 
 
 def start_of_others(last: RecordedMember, before: Generation, setting: CauseEvidence) -> TimeRange:

@@ -258,14 +258,14 @@ def _first_to_stop(
     longest_ms = setting.of(first).longest_ms
     if longest_ms is None or not others:
         return None
-    until_ms, has_ended, rejoined_ms = setting.next_ms(first, longest_ms), False, 0
+    until_ms, has_ended, longest_ms = setting.next_ms(first, longest_ms), False, 0
     learned_ms = until_ms + max(heartbeat_ms(each) for each in members if each is not first)
     for last_ms, pause_ms in others:
         if last_ms is None or pause_ms is None or last_ms <= until_ms:
             return None
         has_ended |= last_ms + pause_ms >= setting.end_ms
-        rejoined_ms = max(rejoined_ms, learned_ms + pause_ms)
-    return first if has_ended and setting.end_ms <= rejoined_ms else None
+        longest_ms = max(longest_ms, pause_ms)
+    return first if has_ended and setting.end_ms <= learned_ms + longest_ms else None
 
 
 def _returned(old: RecordedMember, setting: CauseEvidence, changed: bool) -> Sequence[str]:

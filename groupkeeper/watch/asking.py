@@ -342,7 +342,7 @@ class Asker:
 
 
 class _Described(NamedTuple):
-    """What is read of a row of DescribeGroups."""
+    """The part of a row of DescribeGroups that is evidence."""
 
     group_id: str
     error: int

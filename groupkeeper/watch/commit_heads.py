@@ -30,7 +30,6 @@ _BATCH: Final = Struct(">qiibIhiq22xi")
 """Base offset, length, leader epoch, magic, checksum, attributes, last offset delta, base timestamp
 and record count."""
 
-
 CommitPlace = tuple[str, str, int]
 """Group, topic and partition of a commit."""
 

@@ -54,6 +54,7 @@ from groupkeeper.watch.response_items import ResponseItems
 MOST_KEYS: Final = 100_000
 """Maximum number of decoded keys of commits to keep; if there are more, all are dropped."""
 LAST_OFFSET: Final = (1 << 63) - 1
+"""The end of a log whose end is not known."""
 MOST_LOSSES: Final = 1_000
 """Maximum number of losses of records to remember, the last ones."""
 
