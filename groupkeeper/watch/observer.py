@@ -104,7 +104,9 @@ class Observer:
         self._locks = [asyncio.Lock() for _ in range(seen.partitions)]
         self._unsaved_bytes = [0] * seen.partitions
         self._loop = asyncio.get_running_loop()
-        self._saved_s = [self._loop.time()] * seen.partitions
+        # Their first checkpoints are spread over the interval: all at once would take seconds.
+        apart_s, now_s = CHECKPOINT_S / seen.partitions, self._loop.time()
+        self._saved_s = [now_s - number * apart_s for number in range(seen.partitions)]
         self.clock = self._world.clock(self._loop)
         self.groups = WatchedGroups(seen.partitions, self.clock)
         self._executor = self._world.executor()
